@@ -303,8 +303,10 @@ def report(parsed: argparse.Namespace) -> int:
     """Rebuild tables, figures and report.html."""
     from repro.config.compose import group_choices
     from repro.config.errors import ConfigError
+    from repro.config.experiment import list_experiments
     from repro.report import build_report, build_sweep_report
     from repro.results import Archive, ResultsError, has_figure_data, require_writable, scale_dir
+    from repro.runs.own_examples import write_own_examples
 
     gc.disable()  # nearly every object of a report lives until its end
     scale, rest = _take(parsed.settings, "scale", "demo")
@@ -318,7 +320,11 @@ def report(parsed: argparse.Namespace) -> int:
             f"no results in {place}; `repro reproduce peters2019/figure3 scale={scale}` makes "
             "some, and `repro plan` lists what else there is"
         )
-    print(build_sweep_report(archive, parsed.sweep) if parsed.sweep else build_report(archive))
+    if parsed.sweep:
+        print(build_sweep_report(archive, parsed.sweep))
+    else:
+        write_own_examples(archive, list_experiments())
+        print(build_report(archive))
     return 0
 
 

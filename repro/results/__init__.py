@@ -7,6 +7,7 @@ from repro.results.comparison import Comparison, read_comparisons, write_compari
 from repro.results.errors import ResultsError
 from repro.results.frame import load
 from repro.results.layout import (
+    OWN_SPLIT,
     comparisons_path,
     figure_path,
     has_figure_data,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from repro.results.cells import Archive, Measurement
 
 __all__ = [
+    "OWN_SPLIT",
     "Archive",
     "Comparison",
     "Measurement",

@@ -70,6 +70,11 @@ class RunFolder:
             return "failed"
         return "running" if self.path.is_dir() else "absent"
 
+    @property
+    def own_examples(self) -> "RunFolder":
+        """Folder of what the model does with the inputs of ``experiments/examples``."""
+        return RunFolder(self.path / "own")
+
     def predictions_file(self, split: str, language: str) -> Path:
         """Return the path of the predictions for one split and language."""
         return self.predictions / f"{split}-{language}.tsv"

@@ -23,6 +23,7 @@ from repro.runs.launch import (
     print_plan,
     run_jobs,
 )
+from repro.runs.own_examples import write_own_examples
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ def _reproduce(request: Request, launcher: Launcher, master: DictConfig) -> Repr
             if all(member.folder.status == "done" for member in members):
                 evaluate_ensemble(members, f"repro reproduce {experiment.name} scale={scale}")
     archive = Archive(results_dir, scale, changes)
+    write_own_examples(archive, names)
     return Reproduction(outcomes, build_report(archive, names))
 
 

@@ -25,9 +25,9 @@ from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, Hypothesis, StepModel, forced
 from repro.decoding.penalties import Penalties, rescored
 from repro.evaluation.metrics import Evaluation
-from repro.results import RunFolder
+from repro.results import OWN_SPLIT, RunFolder
 from repro.results.prediction import shorten
-from repro.tasks.common import check_length, each_line
+from repro.tasks.common import check_length, each_line, own_examples
 from repro.tasks.fertility import build_fertility
 from repro.tasks.protocol import Scores
 from repro.tasks.seq2seq import STOP, Seq2SeqTask
@@ -274,14 +274,33 @@ class TextPairsTask(Seq2SeqTask, ABC):
             atomic_write_text(folder.predictions / f"{split}.txt", lines)
             whole.update(self.score(split, outputs))
         folder.write_statistics(whole.statistics)
-        # Attention and forced decoding of the examples that figures may show.
         examples = stored_examples(self.data, self.task.stored_examples, self.task.shown)
+        self._write_examples(examples, folder, penalties)
+        return whole.values
+
+    @property
+    def examples_file(self) -> str:
+        """Name of the file of inputs; see ``Illustrated``."""
+        return f"{self.task.name}.{self.data.corpus.source}-{self.data.corpus.target}.txt"
+
+    def write_own_examples(self, path: Path, folder: RunFolder) -> None:
+        """Write attention and forced decoding of the inputs of a file; see ``Illustrated``."""
+        encode = self.data.target_encoder(part_of(TextSettings, self.config.data))
+        examples = [
+            Example(OWN_SPLIT, place, Pair(one.pair.source, encode(gold)))
+            for place, (one, gold) in enumerate(own_examples(self.read, path))
+        ]
+        self._write_examples(examples, folder, self.penalties)
+
+    def _write_examples(
+        self, examples: Sequence[Example], folder: RunFolder, penalties: Penalties
+    ) -> None:
+        """Write the attention and the forced decoding of examples that figures may show."""
         pairs = [example.pair for example in examples]
         results = self.search(self.model, pairs, keep_attention=True)
         best = [rescored(result.hypotheses, penalties)[:1] for result in results]
         folder.write_attention(_attention_rows(self.data, examples, best))
         folder.write_forced(forced_rows(self.model, self.data, examples, self.device))
-        return whole.values
 
     def _penalties(self) -> Penalties:
         """Return the penalties as configured, or the best ones on the validation data.

@@ -54,7 +54,7 @@ def test_described_weights_are_those_of_each_pair_alone(root: Path, alignment: s
     task.model.eval()
     encoded = task.data.dev.encoded
     with torch.no_grad():
-        rows = task.weight_rows()
+        rows = task.weight_rows(task.data.dev, task.stored_pairs())
         alone = [task.read_batch(encoded.collate([place])).alignment for place in range(4)]
     assert [row["index"] for row in rows] == [0, 1, 2, 3]
     for row, alignment_alone in zip(rows, alone, strict=True):
@@ -72,7 +72,7 @@ def test_weights_are_mixtures_of_the_structures(
 ) -> None:
     task = made(root, alignment)
     task.model.eval()
-    for row in task.weight_rows():
+    for row in task.weight_rows(task.data.dev, task.stored_pairs()):
         assert len(row["structures"]) == directions
         for direction, structures in row["structures"].items():
             mixture = torch.zeros(torch.tensor(row[direction]).shape)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 from figure_runs import runs_in
-from predicted import predicted, printed
+from predicted import own_examples, predicted, printed
 from stored_statistics import assert_sums_give_the_records, scores_of
 
 from repro.config import ConfigError
@@ -15,6 +15,7 @@ from repro.data.alignment import train_two_way
 from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import build_lexicon
+from repro.data.errors import DataError
 from repro.data.parallel import read_pairs
 from repro.data.preparation import SINK
 from repro.decoding.penalties import Penalties
@@ -23,7 +24,7 @@ from repro.evaluation.metrics.translation import Translations, drop_counts
 from repro.evaluation.sufficient_statistics import metric_value, percentage_of_sums
 from repro.models.seq2seq import ConstantFertility, PredictedFertility, TableFertility
 from repro.report.figures import figure_kind
-from repro.results import RunFolder
+from repro.results import OWN_SPLIT, RunFolder
 from repro.runs.execute import execute, locate
 from repro.tasks import nmt
 from repro.tasks.nmt import NmtTask, check, identify
@@ -121,6 +122,12 @@ def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
         torch.testing.assert_close(one.attention.weights, torch.tensor(row["weights"]))
         assert [best.output for best in one.n_best][:1] == [one.output]
         assert one.n_best[0].log_probability == one.log_probability <= 0
+    gold = data.corpus.splits["dev"].target.read_text("utf-8").splitlines()
+    own = own_examples(folder.path, root / "own.txt", dev[:3], gold[:3])
+    assert own.read_attention() == [row | {"split": OWN_SPLIT} for row in rows]
+    assert own.read_forced() == [row | {"split": OWN_SPLIT} for row in folder.read_forced()]
+    with pytest.raises(DataError, match=r"own\.gold\.txt: expected 3 lines"):
+        own_examples(folder.path, root / "own.txt", dev[:3], gold[:2])
 
 
 def test_greedy_search_is_a_beam_of_one(root: Path) -> None:

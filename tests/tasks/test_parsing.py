@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 from figure_runs import runs_in
-from predicted import predicted, printed
+from predicted import own_examples, predicted, printed
 from stored_statistics import assert_sums_give_the_records, scores_of
 
 from repro.config import ConfigError
@@ -18,7 +18,7 @@ from repro.data.errors import DataError
 from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.report.figures import figure_kind
-from repro.results import RunFolder
+from repro.results import OWN_SPLIT, RunFolder
 from repro.runs.execute import ensemble_evaluation, execute, locate
 from repro.structures import Arborescence, sparsemap
 from repro.tasks.parsing.task import (
@@ -133,7 +133,7 @@ def test_sentences_to_show_are_stored_wherever_they_stand(tmp_path: Path) -> Non
         config(tmp_path, "task.stored_examples=2", f"task.shown=['{' '.join(words)} !']"), CPU
     )
     task.model.eval()
-    assert [row["index"] for row in task.candidate_rows()] == [0, 1, 7]
+    assert task.stored_sentences() == [0, 1, 7]
 
 
 def test_only_sparsemap_losses_count_trees(tmp_path: Path) -> None:
@@ -210,6 +210,12 @@ def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None
         for tree in one.candidates:
             mixed[range(len(tree.structure)), tree.structure] += tree.weight
         torch.testing.assert_close(one.attention.weights, mixed, atol=1e-5, rtol=0)
+    own = own_examples(folder.path, run.results_path / "own.conllu", lines[:-1], ())
+    for row, one in zip(rows, own.read_candidates(), strict=False):
+        assert one["split"] == OWN_SPLIT
+        assert one | {"candidates": [], "split": ""} == row | {"candidates": [], "split": ""}
+        weights = [[tree["weight"] for tree in found["candidates"]] for found in (one, row)]
+        assert weights[0] == pytest.approx(weights[1], abs=1e-5)
     with pytest.raises(DataError, match=r"input\.txt:1: expected tags, found _ as UPOS"):
         predicted(folder.path, ["1\tgo\t_\t_\t_\t_\t_\t_\t_\t_", ""])
 
