@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 Status = Literal["done", "failed", "running", "absent"]
 _UNLISTED = (
-    ".", "lock", "checkpoint.pt", "progress.json", "tensorboard/", "wandb/", "DONE",
+    ".", "lock", "checkpoint.pt", "progress.json", "tensorboard/", "wandb/", "own/", "DONE",
 )  # fmt: skip
 """Prefixes of paths without a checksum, since they may change after the run has finished."""
 
