@@ -138,10 +138,10 @@ class SweepDisplay:
         """Print a line above the display."""
         self.console.print(text)
 
-    def waiting(self, run_id: str, reason: str) -> None:
-        """Print that a run waits for another process that is working on it."""
+    def note(self, status: str, run_id: str, reason: str) -> None:
+        """Print what the folder of a run does not tell, as that it waits for another process."""
         label = escape(self.states[run_id].label)
-        self.print(f"[yellow]waiting[/] {run_id} {label}\n        {escape(reason)}")
+        self.print(f"[yellow]{status:>6}[/] {run_id} {label}\n        {escape(reason)}")
 
     def _time_left(self) -> str:
         """Estimate the time until all runs end, at the pace so far; empty before there is one."""

@@ -186,7 +186,7 @@ def run_single(job: Job) -> Outcome:
     """Check one run and execute it in this process; raise as :func:`launch_jobs` does."""
     _check([job])
     with SweepDisplay([RunState(job.folder, " ".join(job.overrides))]) as display:
-        return execute(job, lambda busy: display.waiting(job.run_id, str(busy)))
+        return execute(job, lambda busy: display.note("waiting", job.run_id, str(busy)))
 
 
 def _check(jobs: Sequence[Job], remote: bool = False) -> None:

@@ -94,11 +94,13 @@ class _Queue:
 
     def settle(self, lane: int, task: _Task, outcome: Outcome) -> None:
         if outcome.status == "busy":
-            self._display.waiting(outcome.run_id, outcome.error)
+            self._display.note("waiting", outcome.run_id, outcome.error)
             group = self._lanes.pop(lane)
             group.appendleft(task._replace(awaited=True))
             self._postponed.append(group)
             return
+        if outcome.status == "failed" and task.job.folder.status != "failed":  # no room for a mark
+            self._display.note("failed", outcome.run_id, outcome.error)
         if outcome.status == "failed" and task.job.config.fail_fast:
             for groups in (self._fresh, self._postponed, self._lanes):
                 groups.clear()
