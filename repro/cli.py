@@ -277,10 +277,9 @@ def reproduce(parsed: argparse.Namespace) -> int:
             raise UserError("this runs every artefact; name some, or confirm with --yes")
         if not _confirmed(names, scale, overrides, parsed.fresh):
             return 0
-    overrides += ["hydra.sweeper.dry_run=true"] * parsed.dry_run
     overrides += ["hydra.launcher.detach=true"] * parsed.detach
     columns = None if parsed.columns is None else next(csv.reader([parsed.columns]))
-    done = reproduce(Request(names, scale, overrides, columns, parsed.fresh))
+    done = reproduce(Request(names, scale, overrides, columns, parsed.fresh, parsed.dry_run))
     failed = print_failures(done.outcomes)
     if done.report is not None:
         print(done.report)

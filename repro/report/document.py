@@ -244,7 +244,7 @@ class Document:
 def build_document(archive: Archive, names: Collection[str] | None = None) -> Document:
     """Collect records, figure data and published values of every experiment.
 
-    An artefact whose files differ from their checksums is left out; a warning names the file.
+    An artefact of damaged runs is left out; a warning names the file.
 
     Args:
         archive: the records.

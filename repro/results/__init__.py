@@ -30,12 +30,11 @@ from repro.results.store import (
 )
 
 if TYPE_CHECKING:
-    from repro.results.cells import Archive, CellRun, Measurement
+    from repro.results.cells import Archive, Measurement
 
 __all__ = [
     "OWN_SPLIT",
     "Archive",
-    "CellRun",
     "Comparison",
     "Measurement",
     "Record",
@@ -69,7 +68,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import cells on first use: they need Hydra and every metric, a folder of results neither."""
-    if name not in ("Archive", "CellRun", "Measurement"):
+    if name not in ("Archive", "Measurement"):
         raise AttributeError(name)
     from repro.results import cells
 

@@ -17,7 +17,7 @@ from repro.data.errors import DataError
 from repro.results import ResultsError, RunFolder
 from repro.results.prediction import Wanted
 from repro.runs import loading
-from repro.runs.execute import execute
+from repro.runs.execute import execute, locate
 from repro.runs.own_examples import _write
 
 
@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     limits = ["training.max_epochs=1", "decoding.max_length=6", "task.stored_examples=0"]
     few = ["task=morphology", "task.setting=medium", "hardware=cpu"]
     overrides = [*few, *sizes, *limits, f"results_dir={root}"]
-    outcome = execute(compose_run(overrides), overrides)
+    outcome = execute(locate(compose_run(overrides), overrides))
     assert outcome.status == "done", outcome.error
     shutil.rmtree(root / "demo" / "corpora")
     return RunFolder(outcome.folder)

@@ -171,7 +171,7 @@ def test_heads_are_read_off_a_vertex() -> None:
 
 def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None:
     run = config(tmp_path)
-    outcome = execute(run)
+    outcome = execute(locate(run))
     assert outcome.status == "done", outcome.error
     folder, treebank = RunFolder(outcome.folder), encode_treebank(run).treebank
     for split, gold in (("dev", treebank.dev), ("test", treebank.test)):
@@ -229,7 +229,7 @@ def test_a_killed_run_continues_to_the_same_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     extra = ("training.checkpoint_minutes=0", "loss=margin_sparsemap")
-    whole = execute(config(tmp_path / "whole", *extra))
+    whole = execute(locate(config(tmp_path / "whole", *extra)))
     original, updates = ParsingTask.loss, []
 
     def dying(self: ParsingTask, batch: Any) -> Any:
@@ -240,8 +240,8 @@ def test_a_killed_run_continues_to_the_same_numbers(
 
     with monkeypatch.context() as patched:
         patched.setattr(ParsingTask, "loss", dying)
-        assert execute(config(tmp_path / "cut", *extra)).status == "failed"
-    finished = execute(config(tmp_path / "cut", *extra))
+        assert execute(locate(config(tmp_path / "cut", *extra))).status == "failed"
+    finished = execute(locate(config(tmp_path / "cut", *extra)))
     assert finished.run_id == whole.run_id
     assert numbers(scores_of(finished)) == numbers(scores_of(whole))
     histories = [RunFolder(outcome.folder).read_history() for outcome in (whole, finished)]
@@ -269,7 +269,7 @@ def test_the_demo_parser_learns_more_than_distances(tmp_path: Path) -> None:
         ["task=parsing", "loss=sparsemap", f"results_dir={tmp_path}", "training.max_epochs=4"]
     )
     baseline = offsets_baseline(encode_treebank(run))
-    outcome = execute(run)
+    outcome = execute(locate(run))
     assert outcome.status == "done", outcome.error
     assert 50 < baseline + 10 < scores_of(outcome)["dev/uas"]
 
@@ -298,5 +298,5 @@ def test_there_are_no_ensembles_of_parsers() -> None:
 
 
 def test_bfloat16_trains(tmp_path: Path) -> None:
-    outcome = execute(config(tmp_path, "precision=bf16", "loss=crf"))
+    outcome = execute(locate(config(tmp_path, "precision=bf16", "loss=crf")))
     assert outcome.status == "done", outcome.error

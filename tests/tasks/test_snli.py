@@ -114,7 +114,7 @@ def test_hypotheses_of_the_paper_are_kept_wherever_they_stand(root: Path, task: 
 
 
 def test_a_run_leaves_predictions_weights_and_records(root: Path) -> None:
-    outcome = execute(config(root, "mapping=fusedmax"))
+    outcome = execute(locate(config(root, "mapping=fusedmax")))
     assert outcome.status == "done", outcome.error
     folder, data = RunFolder(outcome.folder), encode_corpus(config(root))
     for name, split in (("dev", data.dev), ("test", data.test)):
@@ -169,7 +169,7 @@ def test_a_killed_run_continues_to_the_same_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     extra = ("training.checkpoint_minutes=0", "mapping=sparsemax")
-    whole = execute(config(tmp_path / "whole", *extra))
+    whole = execute(locate(config(tmp_path / "whole", *extra)))
     original, updates = SnliTask.loss, []
 
     def dying(self: SnliTask, batch: Any) -> Any:
@@ -180,8 +180,8 @@ def test_a_killed_run_continues_to_the_same_numbers(
 
     with monkeypatch.context() as patched:
         patched.setattr(SnliTask, "loss", dying)
-        assert execute(config(tmp_path / "cut", *extra)).status == "failed"
-    finished = execute(config(tmp_path / "cut", *extra))
+        assert execute(locate(config(tmp_path / "cut", *extra))).status == "failed"
+    finished = execute(locate(config(tmp_path / "cut", *extra)))
     assert finished.run_id == whole.run_id
     assert numbers(scores_of(finished)) == numbers(scores_of(whole))
 
@@ -190,7 +190,7 @@ def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
     run = compose_run(
         ["task=snli", f"results_dir={tmp_path}", "data.train_premises=600", "training.max_epochs=4"]
     )
-    outcome = execute(run)
+    outcome = execute(locate(run))
     assert outcome.status == "done", outcome.error
     assert scores_of(outcome)["test/label_accuracy"] > 45
 
@@ -278,5 +278,5 @@ def test_bad_settings_are_refused(tmp_path: Path, override: str, expected: str) 
 
 
 def test_bfloat16_trains(root: Path) -> None:
-    outcome = execute(config(root, "precision=bf16", "mapping=sparsemax"))
+    outcome = execute(locate(config(root, "precision=bf16", "mapping=sparsemax")))
     assert outcome.status == "done", outcome.error
