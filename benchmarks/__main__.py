@@ -16,7 +16,6 @@ from benchmarks.machine import describe_machine
 from benchmarks.rows import Row, Shape, all_rows, target_for
 from benchmarks.timing import clock_for, paired
 from repro.atomic import atomic_path, atomic_write_text
-from repro.memory import keep_freed
 
 _RESULTS = Path(__file__).parent / "results"
 _HEADER = """\
@@ -51,7 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if failed := gate.failure({row.kind for row in rows}):
         print(f"{failed}\n\nA test fails: nothing is timed.")
         return 1
-    keep_freed()
     clock, before, lines = clock_for(device), torch.get_num_threads(), list[Line]()
     counts = options.threads if options.device == "cpu" else [before]
     print(_HEADER)
