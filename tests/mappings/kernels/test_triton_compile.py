@@ -1,6 +1,6 @@
 """Kernels for CUDA without a device: they compile for sm_90 and keep their values in registers.
 
-``python tests/mappings/kernels/registers.py`` compiles each kernel for every tile; here is a sample.
+``python tests/mappings/kernels/registers.py`` compiles each kernel for all tiles; this is a sample.
 """
 
 import inspect
