@@ -13,10 +13,11 @@ PIP     := pip install --quiet --disable-pip-version-check --no-compile
 # Where a shell forbids it, every process would compile the imported modules again: 7 s each.
 unexport PYTHONDONTWRITEBYTECODE
 ARTEFACTS := $(sort $(patsubst experiments/%.yaml,%,$(filter-out %/claims.yaml,$(wildcard experiments/*/*.yaml))))
+PAPERS    := $(addprefix reproduce-,$(sort $(patsubst %/,%,$(dir $(ARTEFACTS)))))
 TARGETS   := $(addprefix reproduce-,$(subst /,-,$(ARTEFACTS)))
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce report test test-cluster lint types tests format bench bench-startup stats numbers docs pages gpu clean $(TARGETS)
+.PHONY: help install reproduce report test test-cluster lint types tests format bench bench-startup stats numbers docs pages gpu clean $(PAPERS) $(TARGETS)
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -40,7 +41,7 @@ $(STAMP): pyproject.toml constraints.txt
 reproduce: $(STAMP) ## Run every experiment that exists at SCALE, write results/SCALE/report.html
 	$(REPRO) reproduce scale=$(SCALE) --yes $(ARGS)
 
-$(TARGETS): reproduce-%: $(STAMP)
+$(PAPERS) $(TARGETS): reproduce-%: $(STAMP)  # a paper, or one artefact
 	$(REPRO) reproduce $(subst -,/,$*) scale=$(SCALE) $(ARGS)
 
 report: $(STAMP) ## Rebuild tables, figures and report.html from the records

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from repro import __version__
-from repro.errors import UserError
+from repro.errors import UserError, meant
 
 T = TypeVar("T")
 
@@ -129,14 +129,19 @@ def _dispatch(arguments: list[str]) -> int:
 
         return run_application(hydras)
     parser = _parser()
+    (group,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     if arguments[:1] == ["complete"]:  # what the script of `repro completion` calls
         from repro.config.completion import complete
 
-        (group,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
         print("\n".join(complete(" ".join(arguments[1:]), [*group.choices], _words)))
         return 0
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in group.choices:
+        hint, known = meant(arguments[0], group.choices), ", ".join(group.choices)
+        raise UserError(f"no command {arguments[0]!r}{hint}; there are {known}")
     parsed, remaining = parser.parse_known_args(arguments)
     unknown = [argument for argument in remaining if argument.startswith("-")]
+    for option in (one[2:] for one in unknown if one[2:] in ("scale", "results_dir", "data_dir")):
+        raise UserError(f"--{option} is a setting; write {option}=VALUE")
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     # argparse leaves over positional arguments that follow an option.

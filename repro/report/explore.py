@@ -12,6 +12,7 @@ import pandas as pd
 
 from repro.config.errors import ConfigError
 from repro.config.planning import planned
+from repro.errors import meant
 from repro.evaluation.metrics import form_of, metric_of
 from repro.report.significance import Comparer
 from repro.report.sweeps import main_metric
@@ -63,8 +64,10 @@ def print_results(
     shown = main_metric(found) if metric is None else metric
     measured = [one for one in found if shown in one.metrics]
     if not measured:
-        near = ", ".join(sorted({m for one in found for m in one.metrics if m.count("/") == 1}))
-        raise ResultsError(f"no run has {shown!r}; there are {near}")
+        known = sorted({m for one in found for m in one.metrics if m.count("/") == 1})
+        raise ResultsError(
+            f"no run has {shown!r}{meant(shown, known)}; there are {', '.join(known)}"
+        )
     read = form in ("table", "latex")
     if pivot:
         frame = pivoted(frame, pivot, shown)
