@@ -337,7 +337,8 @@ def _gather(
     if experiment.computed or experiment.drawing is None or (here and not renewed):
         return ""
     # Of a figure of own examples the runs that it shows must be here, else all runs.
-    own = scale in OWN_SCALES and figure_kind(experiment.drawing.name).of_examples
+    reads = figure_kind(experiment.drawing.name).reads
+    own = reads == "examples" and scale in OWN_SCALES
     folders = (run_folder(results_dir, scale, run) for run in {one.run_id for one in records})
     if not own and not all(folder.done.exists() for folder in folders):
         return NOT_DRAWN

@@ -29,7 +29,7 @@ class AlphaSweep(Figure):
     Points are seeds, lines their mean; with several seeds a band shows the standard deviation.
     """
 
-    of_examples = False
+    reads = "folder"
     shows: ClassVar[str] = "all runs"
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class AccuracyOverTime(Figure):
     The first seed of each row has markers, one for each validation.
     """
 
-    of_examples = False
+    reads = "folder"
     shows: ClassVar[str] = "all runs"
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class GapOverTraining(Figure):
     The first part of a row's label names its curve; both mappings are validated at equal updates.
     """
 
-    of_examples = False
+    reads = "folder"
     shows: ClassVar[str] = "all runs"
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:

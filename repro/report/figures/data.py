@@ -108,7 +108,7 @@ def export_figure_data(
 
         def run(record: Measurement) -> FigureRun:
             folder = run_folder(results_dir, scale, record.run_id)
-            own = kind.of_examples and scale in OWN_SCALES
+            own = kind.reads == "examples" and scale in OWN_SCALES
             return FigureRun(record.row, record.seed or 0, record.value, folder, own)
 
         # By row, then by seed: the runs with a record of the drawn metric.

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import yaml
 
@@ -95,7 +95,8 @@ class Figure(ABC):
     Attributes:
         rule: how examples are chosen that ``drawing.prefer`` does not name, in words.
         shows: the runs that are shown, in words; empty for a single run or none.
-        of_examples: whether the figure shows examples that its runs kept.
+        reads: what the figure needs: the ``"examples"`` that runs kept, or other files of a
+            ``"folder"``.
         measured: keys of measured data, such as times, which differ between calls.
         description: the figure in words, if its data are always the same.
     """
@@ -103,7 +104,7 @@ class Figure(ABC):
     rule: ClassVar[str] = ""
     description: ClassVar[str] = ""
     shows: ClassVar[str] = ""
-    of_examples: ClassVar[bool] = True
+    reads: ClassVar[Literal["examples", "folder"]] = "examples"
     measured: ClassVar[Sequence[str]] = ()
 
     @abstractmethod

@@ -29,7 +29,7 @@ class SparsityOverTraining(Figure):
     Boxes reach from the first to the third quartile, whiskers from 5 % to 95 % of the sentences.
     """
 
-    of_examples = False
+    reads = "folder"
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         history = runs.best.folder.read_history()
