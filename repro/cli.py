@@ -381,7 +381,7 @@ def predict(parsed: argparse.Namespace) -> int:
 
 
 def status(parsed: argparse.Namespace) -> int:
-    """Show how far a sweep is, the latest by default."""
+    """Show the progress of a sweep, the latest by default."""
     from repro.runs.show import show_status
 
     names = [item for item in parsed.settings if "=" not in item]
@@ -390,7 +390,7 @@ def status(parsed: argparse.Namespace) -> int:
 
 
 def doctor(parsed: argparse.Namespace) -> int:
-    """Show what this machine has, and what to do about it."""
+    """Check hardware, packages and corpora, and suggest fixes."""
     from repro.runs.doctor import doctor
 
     data_dir, others = _take_folder(parsed.settings, "data_dir")
@@ -406,7 +406,7 @@ def completion(_parsed: argparse.Namespace) -> int:
 
 
 def show(parsed: argparse.Namespace) -> int:
-    """Show what a run was and what it measured, or the newest runs."""
+    """Show the status, metrics and settings of a run, or list the newest runs."""
     from repro.runs.show import show, show_newest
 
     settings, run_id = parsed.settings, parsed.run_id

@@ -102,14 +102,14 @@ def test_fail_fast_side_by_side_starts_nothing_after_a_failure(tiny: list[str]) 
     assert len(outcomes) < len(many)
 
 
-def test_lanes_take_different_tasks_where_they_can() -> None:
+def test_slots_take_different_tasks_where_they_can() -> None:
     def job(name: str, seed: int) -> Any:
         return SimpleNamespace(config=SimpleNamespace(task=SimpleNamespace(name=name), seed=seed))
 
     groups = [[job("nmt", 1), job("nmt", 2)], [job("nmt", 3)], [job("snli", 4)]]
     batch: Any = SimpleNamespace(by_training=lambda: groups, display=None)
     queue = _Queue(batch)
-    taken = [queue.take(lane) for lane in (0, 1, 1, 0, 0)]
+    taken = [queue.take(slot) for slot in (0, 1, 1, 0, 0)]
     assert [task and task.job.config.seed for task in taken] == [1, 4, 3, 2, None]
 
 
