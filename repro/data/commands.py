@@ -6,7 +6,7 @@ from typing import Any
 
 from repro.data.corpora import Corpus, declared_corpora
 from repro.data.download import fetch, fetch_from_hub, receipt_path, verify
-from repro.data.errors import DataError
+from repro.errors import DataError
 
 SHOWN = 10
 """Maximum number of missing, and of corrupt, files of a corpus that are listed by name."""

@@ -11,8 +11,8 @@ from typing import Any, Literal
 from repro import checksums
 from repro.atomic import atomic_write_json, atomic_write_text
 from repro.checksums import MANIFEST, DamagedFileError
+from repro.errors import ResultsError
 from repro.results import files
-from repro.results.errors import ResultsError
 from repro.results.files import Array, Row
 from repro.results.layout import record_path, runs_dir
 from repro.results.record import Record, read_record

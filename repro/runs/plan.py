@@ -13,8 +13,7 @@ from repro.config.experiment import load_experiment
 from repro.config.identity import flattened, settings, training_id
 from repro.config.planning import plan_runs
 from repro.config.schema import RunConfig
-from repro.data.errors import DataError
-from repro.errors import UserError
+from repro.errors import DataError, UserError
 from repro.results import Archive, RunFolder, list_runs, runs_dir
 from repro.runs.environment import choose_device, describe_device, warn_of_precision
 from repro.runs.reproduce import finished
