@@ -18,7 +18,7 @@ from repro.mappings._arguments import (
     per_row,
     to_last,
 )
-from repro.mappings._autograd import DifferentiableFunction, keep
+from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._box import AT_UPPER, AT_ZERO, INTERIOR, bounded_softmax, box_projection
 from repro.mappings._conjugate import Danskin, tsallis
 from repro.mappings._entmax import on_support
@@ -280,13 +280,13 @@ class BoundedFunction(DifferentiableFunction):
         Raises:
             Unsolvable: a kernel met infeasible rows. If values are not read, they are NaN instead.
         """
-        call = dispatch.implementation(scores)
         if upper is not None:
-            probs, status, faults = call("bounded_forward", scores, upper, order, slack)
-        elif isinstance(total, Tensor):
-            probs, status, faults = call("budget_forward_rows", scores, total)
+            call = dispatch.implementation("bounded_forward", scores)
+            probs, status, faults = call(scores, upper, order, slack)
         else:
-            probs, status, faults = call("budget_forward", scores, total)
+            rows = "_rows" if isinstance(total, Tensor) else ""
+            call = dispatch.implementation(f"budget_forward{rows}", scores)
+            probs, status, faults = call(scores, total)
         if is_concrete(faults) and faults.item():
             raise Unsolvable
         return probs, status
@@ -295,7 +295,7 @@ class BoundedFunction(DifferentiableFunction):
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
         ctx.row_totals, ctx.order = isinstance(inputs[2], Tensor), inputs[3]
         ctx.mark_non_differentiable(output[1])
-        keep(ctx, *output)
+        ctx.save_for_backward(*output)
 
     @staticmethod
     def backward(
@@ -304,25 +304,12 @@ class BoundedFunction(DifferentiableFunction):
         """Return ``s (g - m)``; ``g - m`` at active bounds; for the total, ``m = Σ s g / Σs``."""
         probs, status = ctx.saved_tensors
         to_upper = ctx.needs_input_grad[1]
-        grad_scores, grad_bounds, mean = dispatch.backward_implementation(probs, grads[0])(
-            "bounded_backward", probs, status, grads[0], ctx.order, to_upper, ctx.row_totals
+        call = dispatch.backward_implementation("bounded_backward", probs, grads[0])
+        grad_scores, grad_bounds, mean = call(
+            probs, status, grads[0], ctx.order, to_upper, ctx.row_totals
         )
         grad_total = mean.view(*probs.shape[:-1], 1) if ctx.row_totals else None
         return grad_scores, grad_bounds if to_upper else None, grad_total, None, None
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor | None) -> tuple[Tensor, None]:
-        probs, status = ctx.saved_tensors
-        slope, share, full = _response(probs, status, ctx.order)
-        moved = torch.zeros_like(probs)
-        if tangents[0] is not None:
-            moved = slope * (tangents[0] - (share * tangents[0]).sum(-1, keepdim=True))
-        if tangents[1] is not None:
-            lifted = full * tangents[1]
-            moved = moved + lifted - share * lifted.sum(-1, keepdim=True)
-        if ctx.row_totals and tangents[2] is not None:
-            moved = moved + share * tangents[2]
-        return moved, None
 
 
 @in_torch
@@ -419,6 +406,8 @@ def bounded_value(
 
 class BoundedMap(ProbabilityMap):
     """Probability map with upper bounds, the second argument of every call."""
+
+    bounded = True
 
     order: float
     """``α - 1`` of the Tsallis entropy ``-Ω``: 0 for Shannon's, 1 for Gini's."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from repro.mappings._arguments import centre, check_classes
-from repro.mappings._autograd import DifferentiableFunction, keep
+from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._entmax import decay_curvature, decay_ratio, entmax_forward, on_support
 from repro.mappings.kernels.dispatch import in_torch
 
@@ -81,7 +81,7 @@ class HeldTsallis(DifferentiableFunction):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         probs, order, ctx.dim = inputs
-        keep(ctx, probs, order)
+        ctx.save_for_backward(probs, order)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None]:
@@ -89,12 +89,6 @@ class HeldTsallis(DifferentiableFunction):
         probs, order = ctx.saved_tensors
         terms = _order_terms(probs, order)
         return None, (grads[0].unsqueeze(ctx.dim) * terms).sum_to_size(order.shape), None
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        probs, order = ctx.saved_tensors
-        terms = _order_terms(probs, order)
-        return (terms * (0.0 if tangents[1] is None else tangents[1])).sum(ctx.dim)
 
 
 def _order_terms(probs: Tensor, order: Tensor) -> Tensor:
@@ -120,19 +114,10 @@ class Danskin(DifferentiableFunction):
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         """Save the maximiser with its graph: its derivative is the Hessian."""
         _, probs, _, ctx.dim = inputs
-        keep(ctx, probs)
+        ctx.save_for_backward(probs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, Tensor, None]:
         """Return ``g p`` for the scores and ``g`` for ``value``, which may depend on parameters."""
         (probs,) = ctx.saved_tensors
         return grads[0].unsqueeze(ctx.dim) * probs, None, grads[0], None
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        """Return ``<p, dz>`` plus the tangent of ``value``."""
-        (probs,) = ctx.saved_tensors
-        moved = probs.new_zeros(()) if tangents[2] is None else tangents[2]
-        if tangents[0] is not None:
-            moved = moved + (tangents[0] * probs).sum(ctx.dim)
-        return moved

@@ -20,10 +20,10 @@ from repro.mappings._arguments import (
     number,
     to_last,
 )
-from repro.mappings._autograd import DifferentiableFunction, keep
+from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
 from repro.mappings.kernels import dispatch
-from repro.mappings.kernels.dispatch import in_torch, run_in_torch
+from repro.mappings.kernels.dispatch import in_torch
 
 
 def softmax(
@@ -51,7 +51,7 @@ def softmax(
     References:
         Peters et al. (2019), Eqs. 4 and 7.
     """
-    return _tempered(scores, 0.0, gamma, mask, dim)
+    return apply_entmax(_tempered(scores, gamma, mask, dim), 0.0, scores, dim)
 
 
 def sparsemax(
@@ -78,15 +78,12 @@ def sparsemax(
     References:
         Martins & Astudillo (2016), Eq. 2; Peters et al. (2019), Eq. 5.
     """
-    return _tempered(scores, 1.0, gamma, mask, dim)
+    return apply_entmax(_tempered(scores, gamma, mask, dim), 1.0, scores, dim)
 
 
-def _tempered(scores: Tensor, order: float, gamma: float, mask: Tensor | None, dim: int) -> Tensor:
+def _tempered(scores: Tensor, gamma: float, mask: Tensor | None, dim: int) -> Tensor:
     gamma = check_gamma(gamma)
-    wide = allowed_scores(scores, mask, dim)
-    if scores.size(dim) == 0:
-        return scores.clone()
-    return apply_entmax(divided_by_gamma(wide, gamma, dim), order, scores, dim)
+    return divided_by_gamma(allowed_scores(scores, mask, dim), gamma, dim)
 
 
 def entmax(
@@ -124,8 +121,6 @@ def entmax(
     """
     wide = allowed_scores(scores, mask, dim)
     order, dense = _order(alpha, wide, dim)
-    if scores.size(dim) == 0:
-        return scores.clone()
     return apply_entmax(wide, order, scores, dim, dense)
 
 
@@ -164,7 +159,7 @@ def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Ten
 def apply_entmax(
     wide: Tensor, order: float | Tensor, scores: Tensor, dim: int, dense: bool = False
 ) -> Tensor:
-    """Compute α-entmax along a non-empty axis, with derivatives, in the dtype of the scores.
+    """Compute α-entmax along an axis, with derivatives, in the dtype of the scores.
 
     Args:
         wide: the scores in the precision of the computation.
@@ -173,6 +168,8 @@ def apply_entmax(
         dim: the axis of the distributions.
         dense: whether some ``r`` is negative, which kernels do not solve.
     """
+    if scores.size(dim) == 0:
+        return scores.clone()
     if _is_softmax(order) and is_concrete(wide):
         probs = wide.softmax(dim)
         # torch gives NaN to a whole row with an infinite maximum.
@@ -196,49 +193,43 @@ class EntmaxFunction(DifferentiableFunction):
             finite = scores.clamp(max=torch.finfo(scores.dtype).max)
             empty = scores.amax(-1, keepdim=True) == -torch.inf
             return finite.softmax(-1).masked_fill_(empty, 0.0)
-        call = run_in_torch if dense else dispatch.implementation(scores)
-        if isinstance(order, Tensor):
-            orders = order if call is run_in_torch else _of_rows(order, scores)
-            return call("entmax_forward_rows", scores, orders)
-        return call("entmax_forward", scores, order)
+        name = "entmax_forward_rows" if isinstance(order, Tensor) else "entmax_forward"
+        if dense or not dispatch.has_kernel(scores):
+            return entmax_forward(scores, order)
+        given = _of_rows(order, scores) if isinstance(order, Tensor) else order
+        probs: Tensor = dispatch.kernel(name, scores)(scores, given)
+        return probs
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         _, order, ctx.dense = inputs
         by_row = isinstance(order, Tensor)
         ctx.order = None if by_row else order
-        keep(ctx, output, order if by_row else None)
+        ctx.save_for_backward(output, order if by_row else None)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None]:
         """Apply the symmetric Jacobian; the result is differentiable again."""
         probs, order = ctx.saved_tensors
-        if ctx.order == 0.0 and dispatch.differentiable_once(probs, grads[0]):
+        once, to_order = dispatch.differentiable_once(probs, grads[0]), ctx.needs_input_grad[1]
+        if ctx.order == 0.0 and once:
             moved = torch._softmax_backward_data(grads[0], probs, -1, probs.dtype)
             return moved, None, None
-        call = dispatch.backward_implementation(probs, grads[0])
-        if ctx.dense or ctx.order == 0.0:
-            call = run_in_torch
+        if ctx.dense or ctx.order == 0.0 or not once:
+            if order is not None and to_order:
+                moved, terms = _order_terms(probs, order, grads[0])
+                return moved, terms.sum_to_size(order.shape), None
+            moved = entmax_backward(probs, grads[0], ctx.order if order is None else order)
+            return moved, None, None
         if order is None:
-            return call("entmax_backward", probs, grads[0], ctx.order), None, None
-        if ctx.needs_input_grad[1] and call is run_in_torch:
-            moved, terms = _order_terms(probs, order, grads[0])
-            return moved, terms.sum_to_size(order.shape), None
-        orders = order if call is run_in_torch else _of_rows(order, probs)
-        if not ctx.needs_input_grad[1]:
-            return call("entmax_backward_scores", probs, grads[0], orders), None, None
-        moved, drift = call("entmax_backward_rows", probs, grads[0], orders)
+            moved = dispatch.launch("entmax_backward", probs, grads[0], ctx.order)
+            return moved, None, None
+        orders = _of_rows(order, probs)
+        if not to_order:
+            moved = dispatch.launch("entmax_backward_scores", probs, grads[0], orders)
+            return moved, None, None
+        moved, drift = dispatch.launch("entmax_backward_rows", probs, grads[0], orders)
         return moved, drift.view(*probs.shape[:-1], 1).sum_to_size(order.shape), None
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        probs, order = ctx.saved_tensors
-        moved = torch.zeros_like(probs)
-        if tangents[0] is not None:
-            moved = apply_jacobian(probs, ctx.order if order is None else order, tangents[0])[0]
-        if tangents[1] is not None and order is not None:
-            moved = moved + tangents[1] * order_derivative(probs, order)
-        return moved
 
 
 def _of_rows(order: Tensor, rows: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from repro.mappings._arguments import (
     number,
     to_last,
 )
-from repro.mappings._autograd import DifferentiableFunction, keep
+from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._conjugate import tsallis
 from repro.mappings._entmax import sparsemax
 from repro.mappings._segments import decreasing_blocks, group_means, saturated
@@ -186,19 +186,14 @@ class GroupedFunction(DifferentiableFunction):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
         ctx.mark_non_differentiable(output[1])
-        keep(ctx, *output)
+        ctx.save_for_backward(*output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         """Apply the Jacobian, which is symmetric and locally constant."""
         probs, groups = ctx.saved_tensors
-        call = dispatch.backward_implementation(probs, grads[0])
-        return call("grouped_backward", probs, groups, grads[0]), None
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor) -> tuple[Tensor, None]:
-        probs, groups = ctx.saved_tensors
-        return grouped_backward(probs, groups, tangents[0]), None
+        call = dispatch.backward_implementation("grouped_backward", probs, grads[0])
+        return call(probs, groups, grads[0]), None
 
 
 class FusedFunction(GroupedFunction):
@@ -207,8 +202,8 @@ class FusedFunction(GroupedFunction):
     @staticmethod
     def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
         """Solve by a kernel or in PyTorch."""
-        solved: tuple[Tensor, Tensor] = dispatch.implementation(scores)(
-            "fusedmax_forward", scores, lam
+        solved: tuple[Tensor, Tensor] = dispatch.implementation("fusedmax_forward", scores)(
+            scores, lam
         )
         return solved
 
@@ -232,8 +227,8 @@ class OscarFunction(GroupedFunction):
     @staticmethod
     def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
         """Solve by a kernel or in PyTorch."""
-        solved: tuple[Tensor, Tensor] = dispatch.implementation(scores)(
-            "oscarmax_forward", scores, lam
+        solved: tuple[Tensor, Tensor] = dispatch.implementation("oscarmax_forward", scores)(
+            scores, lam
         )
         return solved
 

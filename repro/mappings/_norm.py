@@ -27,7 +27,7 @@ from repro.mappings._arguments import (
     per_row,
     to_last,
 )
-from repro.mappings._autograd import DifferentiableFunction, keep
+from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._conjugate import Danskin
 from repro.mappings._entmax import on_support, sparsemax
 from repro.mappings._threshold import entmax15_powers, entmax_powers
@@ -84,72 +84,37 @@ class NormmaxFunction(DifferentiableFunction):
 
     @staticmethod
     def forward(scores: Tensor, alpha: float | Tensor) -> Tensor:
-        """Solve by a kernel or in PyTorch."""
-        rows = "_rows" if isinstance(alpha, Tensor) else ""
-        probs: Tensor = dispatch.implementation(scores)(f"normmax_forward{rows}", scores, alpha)
-        return probs
+        """Centre, solve for the threshold, normalise; in float64."""
+        centred, top = centre(scores, -1)
+        wide = centred.double()
+        if isinstance(alpha, float) and alpha == 2.0:
+            powers = entmax15_powers(2 * wide).sqrt_()
+        else:
+            exponent = alpha.double() if isinstance(alpha, Tensor) else alpha
+            order = (exponent - 1) / exponent
+            scaled = (wide / order).clamp(min=-torch.finfo(wide.dtype).max)
+            powers = entmax_powers(scaled, order, convex=True).pow(1 / exponent)
+        probs = powers.div_(powers.sum(-1, keepdim=True)).to(scores.dtype)
+        return probs.masked_fill_(top == -torch.inf, 0.0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         by_row = isinstance(inputs[1], Tensor)
         ctx.alpha = None if by_row else inputs[1]
-        keep(ctx, output, inputs[1] if by_row else None)
+        ctx.save_for_backward(output, inputs[1] if by_row else None)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Apply the symmetric Jacobian; the result is differentiable again."""
-        probs, alpha = ctx.saved_tensors
-        call = dispatch.backward_implementation(probs, grads[0])
+        """Apply the symmetric Jacobian, in float64; the result is differentiable again."""
+        saved, alpha = ctx.saved_tensors
+        probs, grad = saved.double(), grads[0].double()
+        slope = _slope(probs, ctx.alpha if alpha is None else alpha.double())
+        moved = slope * (grad - (probs * grad).sum(-1, keepdim=True))
+        moved = cast_like(saved, moved - probs * moved.sum(-1, keepdim=True))
         if alpha is None:
-            return call("normmax_backward", probs, grads[0], ctx.alpha), None
-        moved, drift = call("normmax_backward_rows", probs, grads[0], alpha)
-        return moved, drift.view(*probs.shape[:-1], 1)
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        probs, alpha = ctx.saved_tensors
-        moved = torch.zeros_like(probs)
-        if tangents[0] is not None:
-            moved = normmax_backward(probs, tangents[0], ctx.alpha if alpha is None else alpha)
-        if tangents[1] is not None and alpha is not None:
-            moved = moved + tangents[1] * alpha_derivative(probs, alpha)
-        return moved
-
-
-@in_torch
-def normmax_forward(scores: Tensor, alpha: float | Tensor) -> Tensor:
-    """Centre, solve for the threshold, normalise; in float64."""
-    centred, top = centre(scores, -1)
-    wide = centred.double()
-    if isinstance(alpha, float) and alpha == 2.0:
-        powers = entmax15_powers(2 * wide).sqrt_()
-    else:
-        exponent = alpha.double() if isinstance(alpha, Tensor) else alpha
-        order = (exponent - 1) / exponent
-        scaled = (wide / order).clamp(min=-torch.finfo(wide.dtype).max)
-        powers = entmax_powers(scaled, order, convex=True).pow(1 / exponent)
-    probs = powers.div_(powers.sum(-1, keepdim=True)).to(scores.dtype)
-    return probs.masked_fill_(top == -torch.inf, 0.0)
-
-
-@in_torch
-def normmax_forward_rows(scores: Tensor, alphas: Tensor) -> Tensor:
-    """Compute :func:`normmax_forward` with one ``α`` for each row."""
-    return normmax_forward(scores, alphas)
-
-
-@in_torch
-def normmax_backward(probs: Tensor, grad: Tensor, alpha: float | Tensor) -> Tensor:
-    """Return ``J g``, with ``d`` by :func:`_slope`."""
-    moved = _slope(probs, alpha) * (grad - (probs * grad).sum(-1, keepdim=True))
-    return moved - probs * moved.sum(-1, keepdim=True)
-
-
-@in_torch
-def normmax_backward_rows(probs: Tensor, grad: Tensor, alphas: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``J g`` and the gradient of the ``α`` of each row."""
-    drift = (alpha_derivative(probs, alphas) * grad).sum(-1)
-    return normmax_backward(probs, grad, alphas), drift
+            return moved, None
+        drift = alpha_derivative(probs, alpha.double()) * grad
+        return moved, cast_like(alpha, drift.sum(-1, keepdim=True))
 
 
 def _slope(probs: Tensor, alpha: float | Tensor) -> Tensor:
@@ -330,25 +295,20 @@ class PnormFunction(DifferentiableFunction):
     @staticmethod
     def forward(scores: Tensor, p: float) -> Tensor:
         """Solve by a kernel or in PyTorch."""
-        probs: Tensor = dispatch.implementation(scores)("sq_pnorm_max_forward", scores, p)
+        probs: Tensor = dispatch.implementation("sq_pnorm_max_forward", scores)(scores, p)
         return probs
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         ctx.p = inputs[1]
-        keep(ctx, output)
+        ctx.save_for_backward(output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         """Apply the symmetric Jacobian; the result is differentiable again."""
         (probs,) = ctx.saved_tensors
-        call = dispatch.backward_implementation(probs, grads[0])
-        return call("sq_pnorm_max_backward", probs, grads[0], ctx.p), None
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor) -> Tensor:
-        (probs,) = ctx.saved_tensors
-        return sq_pnorm_max_backward(probs, tangents[0], ctx.p)
+        call = dispatch.backward_implementation("sq_pnorm_max_backward", probs, grads[0])
+        return call(probs, grads[0], ctx.p), None
 
 
 @in_torch

@@ -21,6 +21,8 @@ class ProbabilityMap(nn.Module, ABC):
 
     settings: ClassVar[tuple[str, ...]] = ()
     """Names of the attributes that ``repr`` shows, unless they are tensors."""
+    bounded: ClassVar[bool] = False
+    """Whether upper bounds are the second argument of every call."""
 
     def extra_repr(self) -> str:
         """Show the settings."""

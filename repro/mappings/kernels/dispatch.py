@@ -85,35 +85,35 @@ def in_torch(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def run_in_torch(name: str, *arguments: Any) -> Any:
-    """Call an operator in PyTorch."""
-    return torch_code[name](*arguments)
+def implementation(name: str, scores: Tensor) -> Callable[..., Any]:
+    """Return the kernel of an operator if kernels accept a tensor, else the operator in PyTorch."""
+    return kernel(name, scores) if has_kernel(scores) else torch_code[name]
 
 
-def implementation(scores: Tensor) -> Callable[..., Any]:
-    """Return :func:`launch` if kernels accept a tensor, else :func:`run_in_torch`."""
-    return launch if has_kernel(scores) else run_in_torch
+def backward_implementation(name: str, probs: Tensor, grad: Tensor) -> Callable[..., Any]:
+    """Return the kernel of an operator for a backward pass, or the operator in PyTorch."""
+    return kernel(name, probs) if differentiable_once(probs, grad) else torch_code[name]
 
 
-def backward_implementation(probs: Tensor, grad: Tensor) -> Callable[..., Any]:
-    """Return what calls operators in a backward pass; kernels have no double backward."""
-    return launch if differentiable_once(probs, grad) else run_in_torch
-
-
-def launch(name: str, *arguments: Any) -> Any:
-    """Call the kernel of an operator.
+def kernel(name: str, first: Tensor) -> Callable[..., Any]:
+    """Return the kernel of an operator, given its first argument.
 
     Torch's dispatcher, which takes longer than solving a row of a few scores, is used only if
     tracing or a dispatch mode needs it.
     """
-    first = arguments[0]
     if (
         torch.compiler.is_compiling()
         or type(first) is FakeTensor
         or torch._C._len_torch_dispatch_stack() > 0
     ):
-        return getattr(torch.ops.repro, name)(*arguments)
-    return launchers["cpu" if first.is_cpu else first.device.type, name](*arguments)
+        operator: Callable[..., Any] = getattr(torch.ops.repro, name)
+        return operator
+    return launchers["cpu" if first.is_cpu else first.device.type, name]
+
+
+def launch(name: str, *arguments: Any) -> Any:
+    """Call the kernel of an operator."""
+    return kernel(name, arguments[0])(*arguments)
 
 
 def _like(first: Tensor, *_: object) -> Tensor:
@@ -167,12 +167,6 @@ OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
         " -> Tensor": _like,
     },
     "norm": {
-        "normmax_forward(Tensor scores, float alpha) -> Tensor": _like,
-        "normmax_forward_rows(Tensor scores, Tensor alphas) -> Tensor": _like,
-        "normmax_backward(Tensor probs, Tensor grad, float alpha) -> Tensor": _like,
-        "normmax_backward_rows(Tensor probs, Tensor grad, Tensor alphas) -> (Tensor, Tensor)": (
-            _like_and_per_row
-        ),
         "sq_pnorm_max_forward(Tensor scores, float p) -> Tensor": _like,
         "sq_pnorm_max_backward(Tensor probs, Tensor grad, float p) -> Tensor": _like,
     },

@@ -231,7 +231,7 @@ def check_arguments(
     shape = (count,) if "target" in names else (count, length)
     total = 1 + (length - 1) / 4
     given |= {
-        "orders": column, "alphas": 1.1 + column, "totals": total * (column + 1) / 2,
+        "orders": column, "totals": total * (column + 1) / 2,
         "target": target, "grad": torch.randn(shape, generator=generator, dtype=dtype),
         "slack": 1e-5, "total": total,
     }  # fmt: skip
