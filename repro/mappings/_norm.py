@@ -52,22 +52,11 @@ def normmax(
     support is small and the mass on it even. As ``α`` grows the distribution tends to the uniform
     one on the support of sparsemax; as ``α`` falls to one, to the argmax.
 
+    ``scores``, ``mask``, ``dim``, the result and errors are as in :class:`ProbabilityMap`.
+
     Args:
-        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
         alpha: a number above one, or a tensor that broadcasts to ``scores`` with size 1 on
             ``dim`` (one value per row); it receives gradients.
-        mask: boolean, broadcasts to ``scores``; True = allowed.
-        dim: the axis that becomes a distribution.
-
-    Returns:
-        ``p``, like ``scores``; sums to one along ``dim``, exactly zero where masked and off the
-        support. A row with nothing allowed is all zeros. NaN stays in its row.
-
-    Raises:
-        TypeError: scores are not floating point, or the mask is not boolean.
-        ValueError: ``alpha`` is not above one or not finite, or a shape does not broadcast.
-            Values of an alpha tensor on an accelerator, under ``torch.compile`` or ``vmap`` are
-            not read; there, such rows come out as NaN.
 
     References:
         Blondel et al. (2020), norm entropies.
@@ -227,21 +216,11 @@ def sq_pnorm_max(
     .. math:: y = \arg\max_{q \in \Delta^n} \langle q, z \rangle
               - \tfrac{\gamma}{2} \lVert q \rVert_p^2
 
+    ``scores``, ``mask``, ``dim``, the result and errors are as in :class:`ProbabilityMap`.
+
     Args:
-        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
         p: the exponent of the norm, in ``(1, 2]``; 2 is sparsemax.
         gamma: strength of the regulariser, positive; larger is flatter.
-        mask: boolean, broadcasts to ``scores``; True = allowed.
-        dim: the axis that becomes a distribution.
-
-    Returns:
-        ``y``, like ``scores``; sums to one along ``dim``, exactly zero where masked and off the
-        support. A row with nothing allowed is all zeros. NaN stays in its row.
-
-    Raises:
-        TypeError: scores are not floating point, or the mask is not boolean.
-        ValueError: ``p`` is not in ``(1, 2]``, ``gamma`` is not positive and finite, or the mask
-            does not broadcast.
 
     References:
         Niculae & Blondel (2017), §3.1, Eq. 8 and Proposition 1.

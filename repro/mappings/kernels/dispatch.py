@@ -141,7 +141,7 @@ def _bounded(scores: Tensor, *_: object) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _bounded_gradients(
-    probs: Tensor, place: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
+    probs: Tensor, kkt_status: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     none = probs.new_empty(0)
     return _like(probs), _like(probs) if to_upper else none, _per_row(probs) if to_total else none
@@ -149,9 +149,8 @@ def _bounded_gradients(
 
 # For each family, the operators' schemas and the functions that allocate their results, which torch
 # calls for fake tensors. `groups` holds the group number of every entry with mass, less than the
-# length of the row. `place` is the KKT status: 0 at zero, 1 strictly inside the bounds, 2 at the
-# upper bound; the third result with it is the number of infeasible rows, which are NaN (set on the
-# CPU only).
+# length of the row. `kkt_status` is 0 at zero, 1 inside the bounds, 2 at the upper bound; the third
+# result with it is the number of infeasible rows, which are NaN (set on the CPU only).
 OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
     "entmax": {
         "entmax_forward(Tensor scores, float order) -> Tensor": _like,
@@ -180,7 +179,7 @@ OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
         " -> (Tensor, Tensor, Tensor)": _bounded,
         "budget_forward(Tensor scores, float total) -> (Tensor, Tensor, Tensor)": _bounded,
         "budget_forward_rows(Tensor scores, Tensor totals) -> (Tensor, Tensor, Tensor)": _bounded,
-        "bounded_backward(Tensor probs, Tensor place, Tensor grad, float order, bool to_upper,"
+        "bounded_backward(Tensor probs, Tensor kkt_status, Tensor grad, float order, bool to_upper,"
         " bool to_total) -> (Tensor, Tensor, Tensor)": _bounded_gradients,
     },
 }

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from repro.mappings.kernels.cpu import simd
 from repro.mappings.kernels.cpu.blocks import (
     LINE,
     along_row,
@@ -42,20 +43,6 @@ from repro.mappings.kernels.cpu.blocks import (
     width_of,
 )
 from repro.mappings.kernels.cpu.compile import inline
-from repro.mappings.kernels.cpu.simd import (
-    count,
-    load,
-    load_first_as,
-    magnitude,
-    maximum,
-    minimum,
-    splat,
-    sqrt,
-    store,
-    store_first,
-    where,
-    zeros_like,
-)
 
 PASSES = 100
 """Maximum number of passes: Newton's method needs two to ten, bisection up to 70."""
@@ -141,7 +128,7 @@ def write_rows(problem, block, states, state, first, stop, write):
         i = first + k
         if states[k] != state:
             continue
-        bad = block.bads[k] > 0.0 or not order_of(problem, i) >= 0.0
+        bad = block.invalid[k] > 0.0 or not order_of(problem, i) >= 0.0
         if bad or block.peaks[k] == -np.inf:
             fill(problem.probs[i], math.nan if bad else 0.0)
             block.moments[k] = math.nan
@@ -168,7 +155,7 @@ def _write_loss(problem, block, i, k):
         loss = math.inf
     else:
         moment = np.float64(block.moments[k]) / block.totals[k]
-        best = (moment + block.leads[k]) / (1.0 + np.float64(block.orders[k]))
+        best = (moment + block.heads[k]) / (1.0 + np.float64(block.orders[k]))
         loss = best - min(np.float64(row[target]) - block.tops[k], 0.0)
         loss = loss if not loss < 0.0 else 0.0
     problem.losses[i] = loss
@@ -180,7 +167,7 @@ def _write_loss(problem, block, i, k):
 
 @inline
 def _is_positive(height):
-    return where(height > 0.0, 1.0, 0.0)
+    return simd.where(height > 0.0, 1.0, 0.0)
 
 
 @inline
@@ -192,12 +179,18 @@ def _squared(height):
 def _rational_sums(block, columns, c, term):
     """Return ``Σ h`` and ``Σ term(h)`` of the heights ``h = [w + c]_+``."""
     w, width = block.w, width_of(block.w)
-    mass = more = terms = others = zeros_like(c)
+    mass = more = terms = others = simd.zeros_like(c)
     for k in range(0, columns * width, LINE * width):
-        a, b = maximum(load(w, k) + c, 0.0), maximum(load(w, k + width) + c, 0.0)
+        a, b = (
+            simd.maximum(simd.load(w, k) + c, 0.0),
+            simd.maximum(simd.load(w, k + width) + c, 0.0),
+        )
         mass += a + b
         terms += term(a) + term(b)
-        a, b = maximum(load(w, k + 2 * width) + c, 0.0), maximum(load(w, k + 3 * width) + c, 0.0)
+        a, b = (
+            simd.maximum(simd.load(w, k + 2 * width) + c, 0.0),
+            simd.maximum(simd.load(w, k + 3 * width) + c, 0.0),
+        )
         more += a + b
         others += term(a) + term(b)
     return along_row(block, mass + more), along_row(block, terms + others)
@@ -206,7 +199,7 @@ def _rational_sums(block, columns, c, term):
 @inline
 def descend(block, columns, c, linear, enough):
     """Descend to the root by Newton steps; return ``c``, still above it, and the step left over."""
-    step, above = zeros_like(c), 2.0 * np.finfo(block.w.dtype).eps
+    step, above = simd.zeros_like(c), 2.0 * np.finfo(block.w.dtype).eps
     for _ in range(PASSES):
         if linear:
             mass, size = _rational_sums(block, columns, c, _is_positive)
@@ -214,21 +207,21 @@ def descend(block, columns, c, linear, enough):
             step = excess / size
         else:
             mass, squares = _rational_sums(block, columns, c, _squared)
-            norm = sqrt(squares)
+            norm = simd.sqrt(squares)
             excess = norm - 1.0
             step = norm * excess / mass
         lower = (c - step) + above
         moves = (excess > enough) & (lower < c)
-        if count(moves) == 0:
+        if simd.count(moves) == 0:
             break
-        c = where(moves, lower, c)
+        c = simd.where(moves, lower, c)
     return c, step
 
 
 @inline
 def _rational_share(w, c, step, linear):
     """Return a share; the last step is subtracted from ``w + c``, which is finer than ``c``."""
-    kept = maximum((w + c) - step, 0.0)
+    kept = simd.maximum((w + c) - step, 0.0)
     return kept if linear else kept * kept
 
 
@@ -236,14 +229,14 @@ def _rational_share(w, c, step, linear):
 def _rational_totals(block, columns, c, step, linear):
     """Return ``Σ p`` (compensated), ``Σ p w`` and the least distance of an entry from ``-c``."""
     width = width_of(block.w)
-    mass = moment = lost = zeros_like(c)
+    mass = moment = lost = simd.zeros_like(c)
     nearest = mass + 1.0
     for k in range(0, columns * width, width):
-        w = load(block.w, k)
+        w = simd.load(block.w, k)
         share = _rational_share(w, c, step, linear)
         mass, lost = compensated_add(mass, lost, share)
         moment += share * w
-        nearest = minimum(magnitude((w + c) - step), nearest)
+        nearest = simd.minimum(simd.magnitude((w + c) - step), nearest)
     nearest = -1.0 * max_along_row(block, -1.0 * nearest)
     return along_row(block, mass + lost), along_row(block, moment), nearest
 
@@ -253,15 +246,12 @@ def _write_rational(problem, block, i, k):
     """Write the distribution of row ``i``, the ``k``-th of the block, from its scores."""
     row, out, linear = problem.rows[i], problem.probs[i], problem.order == 1.0
     size, width, top, order = row.shape[0], width_of(block.w), block.tops[k], block.orders[k]
-    c, step, scale = block.shares[k], block.leads[k], block.scales[k]
-    whole = size // width * width
-    for j in range(0, whole, width):
-        w = candidate(load_first_as(block.w, row, j, width, -np.inf), top, order)
-        store(out, j, _rational_share(w, c, step, linear) * scale)
-    w = candidate(load_first_as(block.w, row, whole, size - whole, -np.inf), top, order)
-    store_first(out, whole, size - whole, _rational_share(w, c, step, linear) * scale)
+    c, step, scale = block.shares[k], block.heads[k], block.scales[k]
+    for j in range(0, size, width):
+        w = candidate(simd.load_first_as(block.w, row, j, size - j, -np.inf), top, order)
+        simd.store_first(out, j, size - j, _rational_share(w, c, step, linear) * scale)
     # For the loss: ``(1 - c) / r``, with the last step taken.
-    block.leads[k] = block.w.dtype.type((1.0 - (np.float64(c) - step)) / problem.order)
+    block.heads[k] = block.w.dtype.type((1.0 - (np.float64(c) - step)) / problem.order)
 
 
 @inline
@@ -271,7 +261,7 @@ def solve_rational(problem, block, states, state, first, stop):
     dtype, rounding = block.w.dtype.type, np.finfo(rows.dtype).eps
     block.orders[:] = dtype(problem.order)
     columns = take_lane_maxima(block, rows, first, last)
-    c = splat(dtype(1))
+    c = simd.splat(dtype(1))
     if rows.shape[1] > UNSCREENED:
         centre(block, columns)
         c, _ = descend(block, columns, c, linear, COARSE)
@@ -282,11 +272,11 @@ def solve_rational(problem, block, states, state, first, stop):
     scale = 1.0 / mass
     if is_narrow(block):
         # Entries tied next to the threshold may have lost small shares: scale 0 marks a failure.
-        settled = (magnitude(mass - 1.0) <= 2.0 * rounding) & (nearest > 2.0 * rounding)
-        scale = where(settled, scale, 0.0)
-    store(block.totals, 0, mass)
-    store(block.moments, 0, moment)
-    store(block.scales, 0, scale)
-    store(block.leads, 0, step)
-    store(block.shares, 0, c)
+        settled = (simd.magnitude(mass - 1.0) <= 2.0 * rounding) & (nearest > 2.0 * rounding)
+        scale = simd.where(settled, scale, 0.0)
+    simd.store(block.totals, 0, mass)
+    simd.store(block.moments, 0, moment)
+    simd.store(block.scales, 0, scale)
+    simd.store(block.heads, 0, step)
+    simd.store(block.shares, 0, c)
     return write_rows(problem, block, states, state, first, stop, _write_rational)

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from repro.mappings.kernels.cpu import simd
 from repro.mappings.kernels.cpu.blocks import (
     LINE,
     TILED,
@@ -42,24 +43,6 @@ from repro.mappings.kernels.cpu.blocks import (
 from repro.mappings.kernels.cpu.compile import allocating, inline
 from repro.mappings.kernels.cpu.entmax_solver import descend
 from repro.mappings.kernels.cpu.segments import sweep, trace_back
-from repro.mappings.kernels.cpu.simd import (
-    compress,
-    count,
-    expand,
-    highest,
-    load,
-    load_first,
-    magnitude,
-    maximum,
-    minimum,
-    splat,
-    store,
-    store_first,
-    store_positions,
-    transpose,
-    where,
-    zeros_like,
-)
 
 LEAST, MOST = 1e-5, 0.5
 """Range of ``λ`` for tiles: below, float32 does not resolve ties; above, shares lose digits."""
@@ -135,38 +118,28 @@ def new_line(rows):
 
 
 @inline
-def _keep(entries, top, limit, lowest, positions, seen, lists, ranks, taken):
-    """Append entries above a limit and their ranks; return the end and the allowed entries seen."""
-    here, w = entries - top > lowest, candidate(entries, top, 1.0)
-    above = w > limit
-    store(lists, taken, compress(w, above))
-    store(ranks, taken, compress(expand(positions, seen, here), above))
-    return taken + count(above), seen + count(here)
-
-
-@inline
 def _take(tile, rows, first, last):
     """Fill the tile with candidates and their ranks; return the number of columns."""
     block, ranks, positions = tile.block, tile.rank_lists, tile.positions
     width, stride, columns, size = width_of(block.w), stride_of(rows), 0, rows.shape[1]
-    whole, lowest = size // width * width, -np.finfo(rows.dtype).max
+    lowest = -np.finfo(rows.dtype).max
     for k in range(width):
         row, taken, seen = rows[min(first + k, last)], k * stride, 0
         top, limit = block.tops[k], block.limits[k]
-        for j in range(0, whole, width):
-            taken, seen = _keep(
-                load(row, j), top, limit, lowest, positions, seen, block.lists, ranks, taken
-            )
-        rest = load_first(row, whole, size - whole, -np.inf)
-        block.ends[k], seen = _keep(
-            rest, top, limit, lowest, positions, seen, block.lists, ranks, taken
-        )
+        for j in range(0, size, width):
+            entries = simd.load_first(row, j, size - j, -np.inf)
+            here, w = entries - top > lowest, candidate(entries, top, 1.0)
+            above = w > limit
+            simd.store(block.lists, taken, simd.compress(w, above))
+            simd.store(ranks, taken, simd.compress(simd.expand(positions, seen, here), above))
+            taken, seen = taken + simd.count(above), seen + simd.count(here)
+        block.ends[k] = taken
         tile.lasts[k] = rows.dtype.type(seen - 1)
         columns = max(columns, block.ends[k] - k * stride)
     columns = (columns + LINE - 1) // LINE * LINE
     transpose_lists(block, block.lists, stride, columns, lowest, block.w)
     for j in range(0, columns, width):
-        transpose(ranks, j, stride, tile.ranks, j * width, width)
+        simd.transpose(ranks, j, stride, tile.ranks, j * width, width)
     return columns
 
 
@@ -176,12 +149,12 @@ def _link(heights, ranks, columns, lasts, lam, bonuses):
 
     Past the last candidate of a row, ranks are meaningless but harmless.
     """
-    width, before = width_of(heights), splat(heights.dtype.type(-2))
+    width, before = width_of(heights), simd.splat(heights.dtype.type(-2))
     for k in range(0, columns * width, width):
-        rank = load(ranks, k)
-        raised = where(rank == 0.0, lam, 0.0) + where(rank == lasts, lam, 0.0)
-        store(heights, k, load(heights, k) + raised)
-        store(bonuses, k, where(rank - before == 1.0, 2.0 * lam, 0.0))
+        rank = simd.load(ranks, k)
+        raised = simd.where(rank == 0.0, lam, 0.0) + simd.where(rank == lasts, lam, 0.0)
+        simd.store(heights, k, simd.load(heights, k) + raised)
+        simd.store(bonuses, k, simd.where(rank - before == 1.0, 2.0 * lam, 0.0))
         before = rank
 
 
@@ -195,28 +168,35 @@ def _ascend(heights, bonuses, columns, level, enough, insides, bests):
     Also store, one column later, the maxima over sets that end with each candidate, and over those
     that end with it or before.
     """
-    width, zero, below = width_of(heights), zeros_like(level), 2.0 * np.finfo(heights.dtype).eps
+    width, zero, below = (
+        width_of(heights),
+        simd.zeros_like(level),
+        2.0 * np.finfo(heights.dtype).eps,
+    )
     step = zero
-    store(insides, 0, zero)
-    store(bests, 0, zero)
+    simd.store(insides, 0, zero)
+    simd.store(bests, 0, zero)
     for _ in range(_PASSES):
         inside = best = inside_size = best_size = zero
         for k in range(0, columns * width, width):
-            joined = inside + load(bonuses, k)
+            joined = inside + simd.load(bonuses, k)
             longer = joined > best
-            inside = where(longer, joined, best) + (load(heights, k) - level)
-            inside_size = where(longer, inside_size, best_size) + 1.0
+            inside = simd.where(longer, joined, best) + (simd.load(heights, k) - level)
+            inside_size = simd.where(longer, inside_size, best_size) + 1.0
             better = inside > best
-            best, best_size = where(better, inside, best), where(better, inside_size, best_size)
-            store(insides, k + width, inside)
-            store(bests, k + width, best)
+            best, best_size = (
+                simd.where(better, inside, best),
+                simd.where(better, inside_size, best_size),
+            )
+            simd.store(insides, k + width, inside)
+            simd.store(bests, k + width, best)
         # The maximum is the mass, and the size of the maximizing set the slope.
         step = (best - 1.0) / best_size
         higher = (level + step) - below
         moves = (best > 1.0 + enough) & (higher > level)
-        if count(moves) == 0:
+        if simd.count(moves) == 0:
             break
-        level = where(moves, higher, level)
+        level = simd.where(moves, higher, level)
     return level, step
 
 
@@ -233,12 +213,12 @@ def _trace_back_set(heights, bonuses, columns, level, lam, insides, bests):
     width = width_of(heights)
     after = linked = level < level
     for k in range((columns - 1) * width, -1, -width):
-        before = load(bests, k)
-        member = after | (load(insides, k + width) > before)
-        joined = member & (load(insides, k) + load(bonuses, k) > before)
-        inner = where(joined, lam, 0.0) + where(after, lam, 0.0)
-        store(heights, k, where(member, (load(heights, k) - level) + inner, -1.0))
-        store(bonuses, k, where(joined, 1.0, 0.0))
+        before = simd.load(bests, k)
+        member = after | (simd.load(insides, k + width) > before)
+        joined = member & (simd.load(insides, k) + simd.load(bonuses, k) > before)
+        inner = simd.where(joined, lam, 0.0) + simd.where(after, lam, 0.0)
+        simd.store(heights, k, simd.where(member, (simd.load(heights, k) - level) + inner, -1.0))
+        simd.store(bonuses, k, simd.where(joined, 1.0, 0.0))
         linked, after = linked | joined, joined
     return linked
 
@@ -253,14 +233,14 @@ def _share_out(levels, links, ranks, columns, step):
     Returns:
         ``Σ p - 1``, and the size of the support.
     """
-    width, zero = width_of(levels), zeros_like(step)
+    width, zero = width_of(levels), simd.zeros_like(step)
     excess, lost, size, leader = zero - 1.0, zero, zero, zero
     for k in range(0, columns * width, width):
-        share = maximum(load(levels, k) - step, 0.0)
-        leader = where(load(links, k) > 0.0, leader, load(ranks, k))
-        store(levels, k, share)
-        store(ranks, k, leader)
-        size += where(share > 0.0, 1.0, 0.0)
+        share = simd.maximum(simd.load(levels, k) - step, 0.0)
+        leader = simd.where(simd.load(links, k) > 0.0, leader, simd.load(ranks, k))
+        simd.store(levels, k, share)
+        simd.store(ranks, k, leader)
+        size += simd.where(share > 0.0, 1.0, 0.0)
         # Compensated summation by the two-sum algorithm: a share may be larger than the sum.
         larger = excess + share
         part = larger - excess
@@ -277,41 +257,41 @@ def _split(heights, links, columns, lam, means, spare):
         The rows that need more splits.
     """
     width = width_of(heights)
-    zero = zeros_like(load(heights, 0))
+    zero = simd.zeros_like(simd.load(heights, 0))
     none = split_rows = zero > zero
     for _ in range(_ROUNDS):
         # The mean of the run of each entry.
         mass = size = zero
         for k in range(0, columns * width, width):
-            linked = load(links, k) > 0.0
-            mass = where(linked, mass, 0.0) + load(heights, k)
-            size = where(linked, size, 0.0) + 1.0
-            store(means, k, mass)
-            store(spare, k, size)
+            linked = simd.load(links, k) > 0.0
+            mass = simd.where(linked, mass, 0.0) + simd.load(heights, k)
+            size = simd.where(linked, size, 0.0) + 1.0
+            simd.store(means, k, mass)
+            simd.store(spare, k, size)
         mean, after = zero, none
         for k in range((columns - 1) * width, -1, -width):
-            mean = where(after, mean, load(means, k) / load(spare, k))
-            store(means, k, mean)
-            after = load(links, k) > 0.0
+            mean = simd.where(after, mean, simd.load(means, k) / simd.load(spare, k))
+            simd.store(means, k, mean)
+            after = simd.load(links, k) > 0.0
         # The sums e_k = clip(e_{k-1}, -λ, λ) + v_k - m along each run.
         found = zero
         for k in range(0, columns * width, width):
-            found = maximum(minimum(found, lam), -lam)
-            found = where(load(links, k) > 0.0, found, 0.0)
-            found = found + (load(heights, k) - load(means, k))
-            store(spare, k, found)
+            found = simd.maximum(simd.minimum(found, lam), -lam)
+            found = simd.where(simd.load(links, k) > 0.0, found, 0.0)
+            found = found + (simd.load(heights, k) - simd.load(means, k))
+            simd.store(spare, k, found)
         # Backwards along each run: an entry is in the upper set if its sum exceeds the threshold
         # given by the side of the next entry.
         after = upper = split_rows = none
         for k in range((columns - 1) * width, -1, -width):
-            here = load(spare, k) > where(after, where(upper, -lam, lam), 0.0)
+            here = simd.load(spare, k) > simd.where(after, simd.where(upper, -lam, lam), 0.0)
             split = after & ((here & ~upper) | (upper & ~here))
-            move = where(split, where(here, lam, -lam), 0.0)
-            store(heights, k, load(heights, k) - move)
-            store(heights, k + width, load(heights, k + width) + move)
-            store(links, k + width, where(split, 0.0, load(links, k + width)))
-            after, upper, split_rows = load(links, k) > 0.0, here, split_rows | split
-        if count(split_rows) == 0:
+            move = simd.where(split, simd.where(here, lam, -lam), 0.0)
+            simd.store(heights, k, simd.load(heights, k) - move)
+            simd.store(heights, k + width, simd.load(heights, k + width) + move)
+            simd.store(links, k + width, simd.where(split, 0.0, simd.load(links, k + width)))
+            after, upper, split_rows = simd.load(links, k) > 0.0, here, split_rows | split
+        if simd.count(split_rows) == 0:
             break
     return split_rows
 
@@ -320,36 +300,36 @@ def _split(heights, links, columns, lam, means, spare):
 def _solve_tile(tile, rows, first, last, lam):
     """Fill the lists with shares and groups; the scale is zero for rows that are not solved."""
     block = tile.block
-    width, stride, one = width_of(block.w), stride_of(rows), splat(rows.dtype.type(1))
+    width, stride, one = width_of(block.w), stride_of(rows), simd.splat(rows.dtype.type(1))
     block.orders[:] = 1.0
     columns = take_lane_maxima(block, rows, first, last)
-    peak = load(block.peaks, 0)
-    undone = (peak == math.inf) | (peak == -math.inf) | (load(block.bads, 0) > 0.0)
+    peak = simd.load(block.peaks, 0)
+    undone = (peak == math.inf) | (peak == -math.inf) | (simd.load(block.invalid, 0) > 0.0)
     centre(block, columns)
     c, _ = descend(block, columns, one, True, _COARSE)
-    store(block.limits, 0, c * -_LOOSER - 4.0 * lam)
+    simd.store(block.limits, 0, c * -_LOOSER - 4.0 * lam)
     columns = _take(tile, rows, first, last)
     heights, bonuses, insides, bests = block.w, tile.bonuses, tile.insides, tile.bests
-    _link(heights, tile.ranks, columns, load(tile.lasts, 0), lam, bonuses)
+    _link(heights, tile.ranks, columns, simd.load(tile.lasts, 0), lam, bonuses)
     rounding = np.finfo(rows.dtype).eps
     enough = math.sqrt(rounding) / 10.0
     level, step = _ascend(heights, bonuses, columns, -1.0 * c, enough, insides, bests)
     linked = _trace_back_set(heights, bonuses, columns, level, lam, insides, bests)
-    if count(linked) > 0:
+    if simd.count(linked) > 0:
         undone |= _split(heights, bonuses, columns, lam, insides, bests)
         for k in range(0, columns * width, width):
-            store(heights, k, load(insides, k))
+            simd.store(heights, k, simd.load(insides, k))
     excess, size = _share_out(heights, bonuses, tile.ranks, columns, step)
     surplus = excess / size
     for k in range(0, columns * width, width):
-        share = load(heights, k)
-        store(heights, k, where(share > 0.0, maximum(share - surplus, 0.0), 0.0))
+        share = simd.load(heights, k)
+        simd.store(heights, k, simd.where(share > 0.0, simd.maximum(share - surplus, 0.0), 0.0))
     # A negative step means that T is above the root, where entries tied at the threshold are lost.
-    near = (magnitude(excess) <= 2.0 * rounding) & (step >= -0.25 * rounding)
-    store(block.scales, 0, where(near & ~undone, 1.0, 0.0))
+    near = (simd.magnitude(excess) <= 2.0 * rounding) & (step >= -0.25 * rounding)
+    simd.store(block.scales, 0, simd.where(near & ~undone, 1.0, 0.0))
     for j in range(0, columns, width):
-        transpose(heights, j * width, width, block.lists, j, stride)
-        transpose(tile.ranks, j * width, width, tile.rank_lists, j, stride)
+        simd.transpose(heights, j * width, width, block.lists, j, stride)
+        simd.transpose(tile.ranks, j * width, width, tile.rank_lists, j, stride)
 
 
 @inline
@@ -357,15 +337,11 @@ def _write(tile, k, rows, i, out, groups):
     """Write the shares and groups of row ``i``, the ``k``-th of a tile."""
     block, row, size, width = tile.block, rows[i], rows.shape[1], width_of(rows)
     top, limit, taken = block.tops[k], block.limits[k], k * stride_of(rows)
-    whole = size // width * width
-    for j in range(0, whole, width):
-        above = candidate(load(row, j), top, 1.0) > limit
-        store(out, j, expand(block.lists, taken, above))
-        store(groups, j, expand(tile.rank_lists, taken, above))
-        taken += count(above)
-    above = candidate(load_first(row, whole, size - whole, -np.inf), top, 1.0) > limit
-    store_first(out, whole, size - whole, expand(block.lists, taken, above))
-    store_first(groups, whole, size - whole, expand(tile.rank_lists, taken, above))
+    for j in range(0, size, width):
+        above = candidate(simd.load_first(row, j, size - j, -np.inf), top, 1.0) > limit
+        simd.store_first(out, j, size - j, simd.expand(block.lists, taken, above))
+        simd.store_first(groups, j, size - j, simd.expand(tile.rank_lists, taken, above))
+        taken += simd.count(above)
 
 
 # One row
@@ -382,7 +358,7 @@ def height_of(row, j, top):
 def blank(row, probs, groups):
     """Fill a row with zeros, or NaN; return its largest score, and whether the row is finished."""
     a, b, c, d, bad = lane_maxima(row)
-    top = highest(maximum(maximum(a, b), maximum(c, d)))
+    top = simd.highest(simd.maximum(simd.maximum(a, b), simd.maximum(c, d)))
     fill(probs, math.nan if bad > 0 else 0.0)
     groups[:] = 0
     largest = np.float64(np.finfo(row.dtype).max)
@@ -393,16 +369,13 @@ def blank(row, probs, groups):
 def _list_above(row, limit, places):
     """List the positions of entries above a limit; return their number."""
     size, width, found = row.shape[0], width_of(row), 0
-    whole = size // width * width
-    for j in range(0, whole, width):
-        above = load(row, j) > limit
-        here = count(above)
+    for j in range(0, size, width):
+        above = simd.load_first(row, j, size - j, -np.inf) > limit
+        here = simd.count(above)
         if here > 0:  # rare in long rows
-            store_positions(places, found, j, above)
+            simd.store_positions(places, found, j, above)
             found += here
-    above = load_first(row, whole, size - whole, -np.inf) > limit
-    store_positions(places, found, whole, above)
-    return found + count(above)
+    return found
 
 
 @inline

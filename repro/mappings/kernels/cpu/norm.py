@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from repro.mappings.kernels.cpu import simd
 from repro.mappings.kernels.cpu.blocks import (
     TILED,
     along_row,
@@ -34,15 +35,6 @@ from repro.mappings.kernels.cpu.blocks import (
 from repro.mappings.kernels.cpu.compile import inline, kernel, matrix
 from repro.mappings.kernels.cpu.elementary import power
 from repro.mappings.kernels.cpu.parallel import run
-from repro.mappings.kernels.cpu.simd import (
-    count,
-    load,
-    magnitude,
-    maximum,
-    store,
-    where,
-    zeros_like,
-)
 
 _PASSES = 100
 """Maximum number of iterations; Newton's method needs about six, bisection 53."""
@@ -56,20 +48,20 @@ def _raised(below, height, exponent):
     """Return ``ρ^e``, ``ρ = 1 + below``; ``e = 2``, of the default ``p = 1.5``, needs no powers."""
     if exponent == 2.0:
         return height * height
-    return power(below, height, zeros_like(height) + exponent)
+    return power(below, height, simd.zeros_like(height) + exponent)
 
 
 @inline
 def _sums(block, columns, c, exponent):
     """Return ``Σ ρ^{e-1}``, ``Σ ρ^e`` and ``Σ ρ^{e+1}``; store ``ρ^e`` in ``shares``."""
     width, growth = width_of(block.w), 1.0 / c
-    lower = first = upper = zeros_like(c)
+    lower = first = upper = simd.zeros_like(c)
     for k in range(0, columns * width, width):
-        below = maximum(load(block.w, k) * growth, -1.0)
+        below = simd.maximum(simd.load(block.w, k) * growth, -1.0)
         height = below + 1.0
         share = _raised(below, height, exponent)
-        store(block.shares, k, share)
-        lower += share / where(height > 0.0, height, 1.0)
+        simd.store(block.shares, k, share)
+        lower += share / simd.where(height > 0.0, height, 1.0)
         first += share
         upper += share * height
     return along_row(block, lower), along_row(block, first), along_row(block, upper)
@@ -78,26 +70,26 @@ def _sums(block, columns, c, exponent):
 @inline
 def _find_root(block, columns, exponent, usual):
     """Return ``c`` of every row, by Newton's method in a bracket, started at its upper end."""
-    low = zeros_like(load(block.tops, 0))
+    low = simd.zeros_like(simd.load(block.tops, 0))
     c = high = last = low + 1.0
     moves, share = usual, low + (exponent - 1.0) / (exponent + 1.0)
     for _ in range(_PASSES):
         # The left-hand side of the equation, which is one at the root, and its derivative in c.
         lower, first, upper = _sums(block, columns, c, exponent)
-        inverse = 1.0 / maximum(upper, 1.0)
+        inverse = 1.0 / simd.maximum(upper, 1.0)
         norm = power(inverse - 1.0, inverse, share)
         curved = exponent * lower - (exponent - 1.0) * first * first / upper
         mass, slope = c * first * norm, curved * norm
-        low, high = where(mass < 1.0, c, low), where(mass < 1.0, high, c)
+        low, high = simd.where(mass < 1.0, c, low), simd.where(mass < 1.0, high, c)
         newton = (1.0 - mass) / slope
-        moves &= magnitude(newton) > _ROUNDING * c
-        if count(moves) == 0:
+        moves &= simd.magnitude(newton) > _ROUNDING * c
+        if simd.count(moves) == 0:
             break
         reached = c + newton
-        safe = (low <= reached) & (reached <= high) & (2.0 * magnitude(newton) <= last)
-        step = where(safe, newton, 0.5 * (low + high) - c)
-        last = where(moves, magnitude(step), last)
-        c = where(moves, c + step, c)
+        safe = (low <= reached) & (reached <= high) & (2.0 * simd.magnitude(newton) <= last)
+        step = simd.where(safe, newton, 0.5 * (low + high) - c)
+        last = simd.where(moves, simd.magnitude(step), last)
+        c = simd.where(moves, c + step, c)
     return c
 
 
@@ -108,18 +100,18 @@ def _solve_rows(rows, exponent, probs, block, start, stop):
     for first in range(start, stop, rows_in(block)):
         last = min(first + rows_in(block), stop) - 1
         take_lane_maxima(block, rows, first, last)
-        one = zeros_like(load(block.tops, 0)) + 1.0
+        one = simd.zeros_like(simd.load(block.tops, 0)) + 1.0
         set_limits(block, one, one, np.finfo(rows.dtype).eps)
         columns = take_candidates(block, rows, first, last)
-        usual = (load(block.bads, 0) == 0.0) & (load(block.peaks, 0) > -np.inf)
+        usual = (simd.load(block.invalid, 0) == 0.0) & (simd.load(block.peaks, 0) > -np.inf)
         c = _find_root(block, columns, exponent, usual)
         _, total, _ = _sums(block, columns, c, exponent)
-        store(block.scales, 0, 1.0 / total)
+        simd.store(block.scales, 0, 1.0 / total)
         pack(block, block.shares, columns, stride_of(rows))
         for i in range(first, last + 1):
             k = i - first
-            if block.bads[k] > 0.0 or block.peaks[k] == -np.inf:
-                fill(probs[i], math.nan if block.bads[k] > 0.0 else 0.0)
+            if block.invalid[k] > 0.0 or block.peaks[k] == -np.inf:
+                fill(probs[i], math.nan if block.invalid[k] > 0.0 else 0.0)
             else:
                 scatter(rows[i], block.limits[k], block.packed, k * stride_of(rows), probs[i])
 

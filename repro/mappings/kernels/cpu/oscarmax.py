@@ -20,22 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from repro.mappings.kernels.cpu import simd
 from repro.mappings.kernels.cpu.blocks import candidate, width_of
 from repro.mappings.kernels.cpu.compile import allocating, inline
 from repro.mappings.kernels.cpu.fusedmax import blank, height_of
 from repro.mappings.kernels.cpu.segments import pool
-from repro.mappings.kernels.cpu.simd import (
-    compress,
-    count,
-    load,
-    load_first,
-    maximum,
-    splat,
-    store,
-    store_positions,
-    total,
-    where,
-)
 
 FEW = 24
 """Longest list that is sorted without screening, which would take longer than it saves."""
@@ -67,43 +56,34 @@ def new_workspace(rows):
 
 
 @inline
-def _keep(entries, first, top, limit, heights, places, taken):
-    """Append the entries above a limit to a list; return its new length."""
-    height = candidate(entries, top, 1.0)
-    above = height > limit
-    store(heights, taken, compress(height, above))
-    store_positions(places, taken, first, above)
-    return taken + count(above)
-
-
-@inline
 def _gather(row, top, limit, heights, places):
     """List the entries above a limit, relative to the largest, and positions; return their number.
 
     The list of heights is padded with ``-inf`` to whole vectors.
     """
     size, step, taken = row.shape[0], width_of(row), 0
-    whole = size // step * step
-    for j in range(0, whole, step):
-        taken = _keep(load(row, j), j, top, limit, heights, places, taken)
-    rest = load_first(row, whole, size - whole, -np.inf)
-    taken = _keep(rest, whole, top, limit, heights, places, taken)
-    store(heights, taken, splat(row.dtype.type(-np.inf)))
+    for j in range(0, size, step):
+        height = candidate(simd.load_first(row, j, size - j, -np.inf), top, 1.0)
+        above = height > limit
+        simd.store(heights, taken, simd.compress(height, above))
+        simd.store_positions(places, taken, j, above)
+        taken += simd.count(above)
+    simd.store(heights, taken, simd.splat(row.dtype.type(-np.inf)))
     return taken
 
 
 @inline
 def _above(heights, size, one, other):
     """Return ``A(c)`` and the number of entries above ``c`` for two levels ``c``."""
-    mass = found = other_mass = other_found = splat(heights.dtype.type(0))
+    mass = found = other_mass = other_found = simd.splat(heights.dtype.type(0))
     for k in range(0, size, width_of(heights)):
-        entries = load(heights, k)
+        entries = simd.load(heights, k)
         above, other_above = entries - one, entries - other
-        mass += maximum(above, 0.0)
-        found += where(above > 0.0, 1.0, 0.0)
-        other_mass += maximum(other_above, 0.0)
-        other_found += where(other_above > 0.0, 1.0, 0.0)
-    return total(mass), total(found), total(other_mass), total(other_found)
+        mass += simd.maximum(above, 0.0)
+        found += simd.where(above > 0.0, 1.0, 0.0)
+        other_mass += simd.maximum(other_above, 0.0)
+        other_found += simd.where(other_above > 0.0, 1.0, 0.0)
+    return simd.total(mass), simd.total(found), simd.total(other_mass), simd.total(other_found)
 
 
 @inline

@@ -39,19 +39,19 @@ _SMALLEST_ORDER = tl.constexpr(1e-20)
 
 
 @triton.jit
-def _tile_sums(w, unknown, slowness, RULE: tl.constexpr):
+def _tile_sums(w, unknown, inverse_order, RULE: tl.constexpr):
     """Return two sums over a tile for a Newton step; ``unknown`` is ``1 / c`` for rules 0 and 4."""
     if RULE == 0:
         below = tl.maximum(w * unknown[:, None], -1.0)
         height = below + 1.0
-        slope = power(below, height, (slowness - 1.0)[:, None])
+        slope = power(below, height, (inverse_order - 1.0)[:, None])
         second = tl.sum(slope, 1)
         first = tl.sum(slope * height, 1)
     elif RULE == 4:
         # The slope has a negative exponent, so compute it from the share, which is bounded.
         below = tl.maximum(w * unknown[:, None], -1.0)
         height = below + 1.0
-        share = power(below, height, slowness[:, None])
+        share = power(below, height, inverse_order[:, None])
         first = tl.sum(share, 1)
         second = tl.sum(share / tl.where(height > 0.0, height, 1.0), 1)
     else:
@@ -62,15 +62,17 @@ def _tile_sums(w, unknown, slowness, RULE: tl.constexpr):
 
 
 @triton.jit
-def _sums(held, rows, unknown, slowness, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
+def _sums(
+    held, rows, unknown, inverse_order, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
+):
     """Return two sums over whole rows for a Newton step; see :func:`_tile_sums`."""
     if HELD:
-        first, second = _tile_sums(held, unknown, slowness, RULE)
+        first, second = _tile_sums(held, unknown, inverse_order, RULE)
     else:
         first, second = tl.zeros(unknown.shape, held.dtype), tl.zeros(unknown.shape, held.dtype)
         for start in range(0, rows.n, N):
             w = read_scaled(rows, start, N, held.dtype)
-            more, again = _tile_sums(w, unknown, slowness, RULE)
+            more, again = _tile_sums(w, unknown, inverse_order, RULE)
             first, second = first + more, second + again
     return first, second
 
@@ -122,9 +124,9 @@ def _gap_and_cut(level, order, total, slope):
 def _newton_level(held, rows, order, level, N: tl.constexpr, HELD: tl.constexpr):
     """Return the level if ``r <= 1``, ascending from a lower bound, and the cut still to take."""
     tolerance = 4.0 * epsilon(held.dtype)
-    slowness = (1.0 / order).to(held.dtype)
+    inverse_order = (1.0 / order).to(held.dtype)
     growth = _growth(order, level).to(held.dtype)
-    first, second = _sums(held, rows, growth, slowness, 0, N, HELD)
+    first, second = _sums(held, rows, growth, inverse_order, 0, N, HELD)
     gap, cut = _gap_and_cut(level, order, first, second)
     moves = (order <= 1.0) & (gap < -tolerance)
     passes = 0
@@ -133,7 +135,7 @@ def _newton_level(held, rows, order, level, N: tl.constexpr, HELD: tl.constexpr)
         moves = moves & (following > level)
         level = tl.where(moves, following, level)
         growth = _growth(order, level).to(held.dtype)
-        first, second = _sums(held, rows, growth, slowness, 0, N, HELD)
+        first, second = _sums(held, rows, growth, inverse_order, 0, N, HELD)
         gap, cut = _gap_and_cut(level, order, first, second)
         moves = moves & (gap < -tolerance)
         passes += 1
@@ -153,14 +155,14 @@ def _bracketed_level(
     it bounds their errors too: iteration ends when these are below the precision of ``NARROW``.
     """
     tolerance = (4.0 if NARROW == tl.float64 else 0.0625) * epsilon(NARROW)  # noqa: SIM300
-    slowness = (1.0 / order).to(held.dtype)
+    inverse_order = (1.0 / order).to(held.dtype)
     low = tl.zeros(level.shape, tl.float64)
     tried, high, last = low, low + tl.log(low + rows.n), low + float("inf")
     moves = order > 1.0
     passes = 0
     while (passes < _BRACKETED_PASSES) & any_of(moves):
         growth = _growth(order, tried).to(held.dtype)
-        first, second = _sums(held, rows, growth, slowness, 4, N, HELD)
+        first, second = _sums(held, rows, growth, inverse_order, 4, N, HELD)
         gap, cut = _gap_and_cut(tried, order, first, second)
         low = tl.maximum(low, tl.where(gap < 0.0, tried, tried - gap))
         high = tl.minimum(high, tl.where(gap < 0.0, tried - gap, tried))
