@@ -27,7 +27,7 @@ LINE = 4
 """Columns come in multiples of this, so that loops can be unrolled without a remainder."""
 OUT = -2.0
 """A candidate that gets no mass: below -1, and finite."""
-_LOOSER = 1.0 + 1e-6
+LOOSER = 1.0 + 1e-6
 """Factor that lowers limits by more than the rounding of their computation."""
 _ROWS_PER_SUPPORT = 16
 """Number of short rows whose entries with mass are listed before the first is differentiated.
@@ -121,7 +121,7 @@ def max_along_row(block, vector):
 
 @inline
 def number_of_row(common, each, i):
-    """Return the number of row ``i`` from ``each``, or ``common`` if ``each`` is empty."""
+    """Return ``each[i]``, or ``common`` if ``each`` is empty."""
     return each[i] if each.shape[0] > 0 else common
 
 
@@ -213,7 +213,7 @@ def centre(block, columns):
 def set_limits(block, c, inverse_order, rounding):
     """Set limits to gather ``w > -c``, given ``1 / r`` and the eps of the rows."""
     top = simd.load(block.tops, 0)
-    reach = c * inverse_order * _LOOSER
+    reach = c * inverse_order * LOOSER
     simd.store(block.limits, 0, (top - reach) - (simd.magnitude(top) + reach) * (4.0 * rounding))
 
 

@@ -20,13 +20,13 @@ from repro.mappings.kernels.cpu.blocks import along_row, compensated_add, width_
 from repro.mappings.kernels.cpu.compile import inline
 from repro.mappings.kernels.cpu.elementary import exponential
 
-_SMALLEST = 1e-20
-_FAR = 4.0
+_SMALLEST = 1e-20  # a smaller sum of free exponentials is underflow in float32
+_FAR = 4.0  # a larger ρ magnifies the rounding of z - max z
 _HIGHEST = 60.0
 """Entries more than this above the base are at their bounds."""
 _PASSES = 1000
 """Maximum number of passes; each adds an entry to those at their bounds, or is the last."""
-_ENDINGS = 3
+_ENDINGS = 3  # each corrects the rounding of a sum; one is usually enough
 _TOLERANCE = 1.2e-7
 """Excess mass at which a row in single precision is solved."""
 

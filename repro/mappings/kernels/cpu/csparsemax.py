@@ -47,15 +47,18 @@ _BASES = 2
 _MARGIN = 16.0
 """Distance from the bracket, in rounding errors, from which an entry counts as decided."""
 _STRICT = 0.1
-"""Factor of the tolerance for the first sum; later sums may contain rounded entries."""
+"""Factor of the tolerance for the first sum.
+
+Later thresholds differ from it by less than the rounding of ``z - τ``, which their sums then show.
+"""
 _SLOW = 0.5
 """Newton's step is taken only if the last step left at most this fraction of the residual."""
 _LEAST = 0.1
-"""Smallest factor by which the residual of the retained end of the bracket is scaled."""
+"""Least factor ``1 - f_new / f_replaced`` of Anderson and Björck; below it, ½ is safer."""
 _REACH, _FARTHER = 2.0, 3.0
 """Factors of the distance to a point beyond the root: of the estimate, and of the last attempt."""
 _NORMAL = 1.0 / math.sqrt(2.0 * math.pi)
-_DEEPEST = -80.0
+_DEEPEST = -80.0  # its exponential is a normal float32
 _FARTHEST = 1e15
 """Keeps the squares of heights finite."""
 
@@ -143,7 +146,12 @@ def _start(block, columns, size, top, room, total, usual):
 
 @inline
 def _move(tau, residual, free, search, enough):
-    """Return ``τ`` after a step of every row that moves, and the new state of the search."""
+    """Return ``τ`` after a step of every row that moves, and the new state of the search.
+
+    The step is Newton's, ``residual / free``, if it stays in the bracket and the last one halved
+    the residual; else to where the chord of the bracket is zero; before there is a bracket, past
+    the root by a guess from the density of the scores.
+    """
     size, positive = simd.magnitude(residual), residual > 0.0
     newton = tau + residual / free
     # The residual of an end that is retained twice is scaled down (Anderson and Björck).
@@ -262,7 +270,9 @@ def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback
     """Write ``τ`` of the usual rows as a number and a small rest, and whether they are solved.
 
     ``top`` is the largest score with a positive bound, ``room`` the sum of the bounds; a row is
-    solved if its residual is within ``tolerance`` and rounding. ``fallback`` allows a second base.
+    solved if its residual is within ``tolerance`` and rounding. ``τ`` is found relative to ``top``.
+    With ``fallback``, if ``top`` is too far for the digits of ``τ``, it is found again relative to
+    the lowest score above it.
     """
     size, total, zero = rows.shape[1], simd.load(block.totals, 0), simd.zeros_like(top)
     tau, search = _start(block, columns, size, top, room, total, usual)

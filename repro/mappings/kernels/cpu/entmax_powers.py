@@ -91,7 +91,7 @@ _KINK, _SHARP_KINK, _WIDE_KINK = 2e-7, 6e-8, 1.4e-14
 _ENDINGS = 4
 """Maximum number of last steps in double precision; more than one if a kink was met."""
 _TIED_BELOW, _TIED_ABOVE = -1e-12, 1e-4
-"""For ``r > 1``, heights between these have few digits."""
+"""For ``r > 1``, heights ``1 + w / c`` between these are rounding errors of ``w / c`` to 1e-4."""
 _KINKED = 1e-12
 """Excess above which, for ``r > 1``, the rounding of ``c`` decides whether an entry has mass.
 
@@ -99,7 +99,7 @@ Rows with more are solved by logarithms; with 1e-8 here, float64 values are up t
 """
 _DEEPEST, _SHALLOWEST = -700.0, math.log(1e-2)
 """Bounds of the logarithm of the lowest height of tied rows, the upper one relative to ``c``."""
-_HALVINGS = 64
+_HALVINGS = 64  # of an interval of 700, down to 4e-17
 
 
 @inline
@@ -196,7 +196,11 @@ def _new_bracket(order, size):
 
 @inline
 def _advance(block, rise, cut, excess, order, bracket):
-    """Return ``1 / c - 1`` and the bracket after a step, and which rows cannot move."""
+    """Return ``1 / c - 1`` and the bracket after a step, and which rows cannot move.
+
+    Newton's step is ``1 / c <- 1 / (c (1 - cut))``. For ``r > 1``, where it leaves the bracket or
+    the excess has not halved, ``c`` becomes the geometric mean of the ends.
+    """
     low, high, last = bracket
     newton, above_2 = simd.maximum((rise + cut) / (1.0 - cut), 0.0), order > 1.0
     if is_narrow(block) or simd.count(above_2) == 0:
@@ -325,7 +329,7 @@ def _solve_powers(block, columns, rise, order, inverse_order, usual):
 
 @inline
 def _has_ties(block, columns, rise):
-    """Return which rows have a height with few digits."""
+    """Return which rows have a height ``1 + w / c`` so small that rounding is most of it."""
     width, found = width_of(block.w), simd.zeros_like(rise)
     for k in range(0, columns * width, width):
         w = simd.load(block.w, k)

@@ -29,6 +29,7 @@ import numpy as np
 from repro.mappings.kernels.cpu import simd
 from repro.mappings.kernels.cpu.blocks import (
     LINE,
+    LOOSER,
     TILED,
     candidate,
     centre,
@@ -41,18 +42,16 @@ from repro.mappings.kernels.cpu.blocks import (
     width_of,
 )
 from repro.mappings.kernels.cpu.compile import allocating, inline
-from repro.mappings.kernels.cpu.entmax_solver import descend
+from repro.mappings.kernels.cpu.entmax_solver import COARSE, descend
 from repro.mappings.kernels.cpu.segments import sweep, trace_back
 
 LEAST, MOST = 1e-5, 0.5
 """Range of ``λ`` for tiles: below, float32 does not resolve ties; above, shares lose digits."""
-_COARSE = 1e-2
-_LOOSER = 1.0 + 1e-6
-_PASSES = 64
-_LEVEL_PASSES = 200
+_PASSES = 64  # bounds the loop of Newton's method, in which T rises in every step
+_LEVEL_PASSES = 200  # likewise, in double precision
 _STEPS = 2
 """Newton steps for the bound of the threshold; more would exclude few more entries."""
-_MARGIN = 1e-6
+_MARGIN = 1e-6  # relative: more than the rounding of a limit in float32
 _ROUNDS = 24
 """Depth of nested splits after which a row is left to the linear algorithm."""
 
@@ -147,6 +146,7 @@ def _take(tile, rows, first, last):
 def _link(heights, ranks, columns, lasts, lam, bonuses):
     """Raise the ends of the rows by ``λ``; write ``2 λ`` where an entry directly follows another.
 
+    With this, ``λ |∂S|`` is ``2 λ`` for every run of ``S``: ``2 λ |S|`` less the bonuses in ``S``.
     Past the last candidate of a row, ranks are meaningless but harmless.
     """
     width, before = width_of(heights), simd.splat(heights.dtype.type(-2))
@@ -160,8 +160,9 @@ def _link(heights, ranks, columns, lasts, lam, bonuses):
 
 @inline
 def _ascend(heights, bonuses, columns, level, enough, insides, bests):
-    """Return ``T`` of every lane, from below, to within an excess mass, and the step still to take.
+    """Return ``T = t + 2 λ`` of every lane, to within an excess mass, and the step still to take.
 
+    Newton's steps ``(Σ_S (x_j - T) + bonuses - 1) / |S|``, ``S`` the best set at ``T``, ascend.
     ``T`` stays below the root by more than its rounding: just above the root, entries tied at the
     threshold would leave ``S`` and never return.
 
@@ -306,8 +307,8 @@ def _solve_tile(tile, rows, first, last, lam):
     peak = simd.load(block.peaks, 0)
     undone = (peak == math.inf) | (peak == -math.inf) | (simd.load(block.invalid, 0) > 0.0)
     centre(block, columns)
-    c, _ = descend(block, columns, one, True, _COARSE)
-    simd.store(block.limits, 0, c * -_LOOSER - 4.0 * lam)
+    c, _ = descend(block, columns, one, True, COARSE)
+    simd.store(block.limits, 0, c * -LOOSER - 4.0 * lam)
     columns = _take(tile, rows, first, last)
     heights, bonuses, insides, bests = block.w, tile.bonuses, tile.insides, tile.bests
     _link(heights, tile.ranks, columns, simd.load(tile.lasts, 0), lam, bonuses)
@@ -418,8 +419,10 @@ def _gaps_between(row, top, places, many, gaps):
 
 @inline
 def _add_segments(line, first, size, lam, found):
-    """Write the mean and length of every segment of a piece, and the segments of its entries.
+    """Write the level and length of every segment of a piece, and the segments of its entries.
 
+    A level is the mean of ``v_j + λ (s_j - s_{j-1})``, ``s_j`` the sign of the jump after entry
+    ``j``.
     Segments are numbered from ``found``; the next free number is returned.
     """
     before, mass, length = 0, 0.0, 0.0

@@ -43,7 +43,10 @@ def _oscar_rows(kind, scores, lam, probs, groups, size, start, stop):
 
 @inline
 def _write_others(probs, groups, grads, mean, places, listed, totals, sizes, out):
-    """Write the means of groups, including for the entry whose position is the group's number."""
+    """Write ``mean_G g - mean`` for groups ``G`` of several entries, listed but for one of each.
+
+    That one is the entry whose position is the group's number, if it is in the group.
+    """
     for k in range(listed):
         group = groups[places[k]]
         own = (groups[group] == group) & (probs[group] > 0.0)

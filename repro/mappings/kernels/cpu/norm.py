@@ -38,7 +38,7 @@ from repro.mappings.kernels.cpu.parallel import run
 
 _PASSES = 100
 """Maximum number of iterations; Newton's method needs about six, bisection 53."""
-_ROUNDING = 1e-14
+_ROUNDING = 1e-14  # about that of the three sums
 _FORWARD, _BACKWARD = 4, 2
 """Cost of an entry, relative to one that is only read and written."""
 

@@ -31,7 +31,7 @@ from repro.mappings.kernels.cuda.rows import (
     write,
 )
 
-_PASSES = tl.constexpr(64)
+_PASSES = tl.constexpr(64)  # bounds the loop; Newton's method takes two to ten
 _BRACKETED_PASSES = tl.constexpr(100)
 """Maximum number of steps for ``r > 1``: at worst every second one halves the bracket."""
 _SMALLEST_ORDER = tl.constexpr(1e-20)
@@ -40,7 +40,11 @@ _SMALLEST_ORDER = tl.constexpr(1e-20)
 
 @triton.jit
 def _tile_sums(w, unknown, inverse_order, RULE: tl.constexpr):
-    """Return two sums over a tile for a Newton step; ``unknown`` is ``1 / c`` for rules 0 and 4."""
+    """Return two sums over a tile for a Newton step, with heights ``h = [w + c]_+``.
+
+    They are ``Σ h`` and the size of the support (sparsemax), ``Σ h`` and ``Σ h²`` (1.5-entmax), or
+    ``Σ (h / c)^{1/r}`` and ``Σ (h / c)^{1/r - 1}``, where ``unknown`` is ``1 / c``.
+    """
     if RULE == 0:
         below = tl.maximum(w * unknown[:, None], -1.0)
         height = below + 1.0
@@ -113,7 +117,7 @@ def _growth(order, level):
 
 @triton.jit
 def _gap_and_cut(level, order, total, slope):
-    """Return ``level - log Σ``, negative below the root, and the relative decrease of ``c``."""
+    """Return ``gap = level - log Σ`` and Newton's cut of ``c``, ``(1 - e^{r gap}) Σ / slope``."""
     total = tl.maximum(total.to(tl.float64), 1e-30)
     gap = level - tl.log(total)
     cut = -expm1(order * gap) * total / tl.maximum(slope.to(tl.float64), 1e-30)
