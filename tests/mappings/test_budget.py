@@ -9,6 +9,7 @@ import torch
 from hard_rows import hard_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pairwise import pairwise
 from partitions import box_by_enumeration
 from scipy.optimize import minimize
 from tolerances import ABSOLUTE, GRADIENT, LOSS, SUM, assert_close
@@ -54,10 +55,10 @@ def test_budget_solves_its_quadratic_program():
     np.testing.assert_allclose(budget(scores, 2.5).numpy(), solution.x, atol=1e-6)
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
-@pytest.mark.parametrize("k", [0.3, 2, 5.5, 19.5])
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("size", [20, 400])
+@pytest.mark.parametrize(
+    ("size", "dtype", "k", "offset"),
+    pairwise([20, 400], FLOATS, [0.3, 2, 5.5, 19.5], [0.0, 1e4, 1e8]),
+)
 def test_hard_rows_at_any_offset(size, dtype, k, offset):
     scores = (hard_rows(size) + offset).to(dtype)
     probs = budget(scores, k)

@@ -9,7 +9,7 @@ from tolerances import ABSOLUTE, GRADIENT, assert_close
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 from torch.func import jacrev, vmap
 
-from repro.mappings import MAPPINGS, LearnedAlphaEntmax, entmax, softmax, sparsemax
+from repro.mappings import MAPPINGS, LearnedAlphaEntmax, entmax, normmax, oscarmax
 
 ALPHAS = (1.0, 1.2, 1.5, 1.8, 2.0, 2.5)
 
@@ -149,11 +149,15 @@ def test_forward_mode_is_refused(name):
         spec.function(forward_ad.make_dual(scores, scores), *bounds)
 
 
-@pytest.mark.parametrize(
-    "function",
-    [softmax, sparsemax, entmax, lambda s: entmax(s, 1.3), LearnedAlphaEntmax()],
-    ids=["softmax", "sparsemax", "entmax15", "entmax13", "learned"],
-)
+COMPILED = {name: plain(spec.function, spec) for name, spec in MAPPINGS.items()} | {
+    "entmax, 1.3": lambda scores: entmax(scores, 1.3),
+    "learned": LearnedAlphaEntmax(),
+    "normmax, 1.4": lambda scores: normmax(scores, 1.4),
+    "oscarmax, paper": lambda scores: oscarmax(scores, 0.1, variant="paper"),
+}
+
+
+@pytest.mark.parametrize("function", COMPILED.values(), ids=COMPILED)
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
 def test_compiles_without_a_graph_break(function):
     torch._dynamo.reset()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 from hard_rows import hard_rows
+from pairwise import pairwise
 from tolerances import ABSOLUTE, GRADIENT, SUM, assert_close
 
 from repro.mappings import (
@@ -20,6 +21,7 @@ from repro.mappings import (
 from repro.mappings.kernels import dispatch
 
 pytest.importorskip("numba")
+pytestmark = pytest.mark.usefixtures("poisoned")
 SIZES = (1, 2, 63, 100, 129, 1000)
 FLOATS = (torch.float64, torch.float32)
 INF = math.inf
@@ -79,15 +81,6 @@ def name(request):
     return request.param
 
 
-@pytest.fixture(autouse=True)
-def poisoned(monkeypatch):
-    """Memory that no kernel wrote is NaN."""
-    monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
-    torch.use_deterministic_algorithms(True)
-    yield
-    torch.use_deterministic_algorithms(False)
-
-
 def rows_of(size, dtype):
     generator = torch.Generator().manual_seed(size)
     scores = torch.randn(9, size, generator=generator, dtype=torch.float64) * 2
@@ -138,10 +131,10 @@ def test_single_precision(name, size):
     assert_close(found[1], expected[1], {torch.float32: 2e-4})
 
 
-@pytest.mark.parametrize("room", [1 + 1e-5, 1.1, 2.0, 30.0])
-@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
-@pytest.mark.parametrize("bounded", ["csoftmax", "csparsemax"])
-@pytest.mark.parametrize("size", [50, 600])
+@pytest.mark.parametrize(
+    ("size", "bounded", "offset", "room"),
+    pairwise([50, 600], ["csoftmax", "csparsemax"], [0.0, 1e4, 1e8], [1 + 1e-5, 1.1, 2.0, 30.0]),
+)
 def test_bounds_from_almost_exhausted_to_loose(size, bounded, offset, room):
     scores = (3 * hard_rows(size) + offset).float()
     shares = torch.rand(scores.shape, generator=torch.Generator().manual_seed(size))
@@ -152,10 +145,10 @@ def test_bounds_from_almost_exhausted_to_loose(size, bounded, offset, room):
     assert (probs <= upper).all()
 
 
-@pytest.mark.parametrize("strength", [0.1, 1.0, 30.0])
-@pytest.mark.parametrize("offset", [0.0, 1e4])
-@pytest.mark.parametrize("function", [fusedmax, oscarmax])
-@pytest.mark.parametrize("size", [100, 400])
+@pytest.mark.parametrize(
+    ("function", "size", "offset", "strength"),
+    pairwise([fusedmax, oscarmax], [100, 400], [0.0, 1e4], [0.1, 1.0, 30.0]),
+)
 def test_hard_rows_in_groups(function, size, offset, strength):
     def mapping(rows):
         return function(rows, strength / (10 if function is fusedmax else 100))
@@ -178,31 +171,6 @@ def test_strides_do_not_matter(name):
         parameters,
     )
     for actual, wanted in zip(strided, found, strict=True):
-        assert torch.equal(actual, wanted)
-
-
-ACROSS = {
-    "csoftmax": csoftmax,
-    "csparsemax": csparsemax,
-    "budget-rows": budget,
-    "fusedmax": lambda scores, dim: fusedmax(scores, dim=dim),
-    "oscarmax": lambda scores, dim: oscarmax(scores, dim=dim),
-    "sq_pnorm_max": lambda scores, dim: sq_pnorm_max(scores, dim=dim),
-}
-
-
-@pytest.mark.parametrize("dim", [0, 1, -2])
-@pytest.mark.parametrize("turned", ACROSS)
-def test_other_axes(turned, dim):
-    scores = rows_of(12, torch.float64)
-    parameters = CASES[turned].parameters(scores)
-    found = results(CASES[turned].function, scores, parameters)
-
-    def across(*leaves):
-        moved = [leaf[:, :, None].movedim(1, dim) for leaf in leaves]
-        return ACROSS[turned](*moved, dim=dim).movedim(dim, 1)[:, :, 0]
-
-    for actual, wanted in zip(results(across, scores, parameters), found, strict=True):
         assert torch.equal(actual, wanted)
 
 

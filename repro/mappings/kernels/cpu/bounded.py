@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.mappings.kernels.cpu import simd
-from repro.mappings.kernels.cpu.blocks import TILED, fill, stride_of, width_of
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.bounded_blocks import (
     new_bounded_block,
     take_bounded,
@@ -66,7 +65,7 @@ def _settle(problem, i):
     tight = room <= wanted * (1.0 + np.finfo(row.dtype).eps)
     fault = wrong or not wanted >= 0.0 or (room < wanted - problem.slack and (bad or present))
     if fault or bad:
-        fill(probs, math.nan)
+        blocks.fill(probs, math.nan)
         kkt_status[:] = 0
     elif tight:
         for j in range(row.shape[0]):
@@ -74,7 +73,7 @@ def _settle(problem, i):
             probs[j] = max(uppers[j], zero) if allowed else 0.0
             kkt_status[j] = _AT_UPPER if allowed and uppers[j] >= 0.0 else 0
     elif wanted == 0.0:
-        fill(probs, 0.0)
+        blocks.fill(probs, 0.0)
         kkt_status[:] = 0
     return fault or bad or tight or wanted == 0.0, fault
 
@@ -99,7 +98,7 @@ def _solve(problem, block, first, stop, fallback):
     else:
         solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback)
     for i in range(first, stop):
-        k, at = i - first, (i - first) * stride_of(rows)
+        k, at = i - first, (i - first) * blocks.stride_of(rows)
         probs, kkt_status = problem.probs[i], problem.kkt_status[i]
         if fallback or block.solved[k] > 0.0:
             if problem.order == 0.0:
@@ -128,7 +127,7 @@ def _solve_rows(problem, block, wide_row, group, start, stop):
 def _bounded_rows(
     kind, scores, uppers, bounded, totals, many, order, slack, probs, kkt_status, size, start, stop
 ):
-    rows, short = matrix(scores, kind, stop, size), size <= TILED
+    rows, short = matrix(scores, kind, stop, size), size <= blocks.TILED
     problem = Problem(
         rows, matrix(uppers, kind, bounded, size), vector(totals, np.float64(0), many), order,
         rows.dtype.type(slack), matrix(probs, kind, stop, size),
@@ -136,7 +135,7 @@ def _bounded_rows(
     )  # fmt: skip
     block = new_bounded_block(rows, rows, short)
     wide_row = new_bounded_block(rows, np.empty(0), False)
-    return _solve_rows(problem, block, wide_row, width_of(rows) if short else 1, start, stop)
+    return _solve_rows(problem, block, wide_row, blocks.width_of(rows) if short else 1, start, stop)
 
 
 # Gradients are s (g - m) for interior entries, with s = p (csoftmax) or 1 (csparsemax) and m the
@@ -165,7 +164,7 @@ def _mean(probs, kkt_status, grads, order):
     size, sums, weighted = probs.shape[0], 0.0, 0.0
     for start in range(0, size, _CHUNK):
         part = tilt = simd.splat(probs.dtype.type(0))
-        for j in range(start, min(start + _CHUNK, size), width_of(probs)):
+        for j in range(start, min(start + _CHUNK, size), blocks.width_of(probs)):
             slope = _slope(probs, kkt_status, j, size - j, order)
             part += slope
             tilt += slope * simd.where(slope > 0.0, simd.load_first(grads, j, size - j, 0.0), 0.0)
@@ -175,7 +174,7 @@ def _mean(probs, kkt_status, grads, order):
 
 @inline
 def _differentiate(probs, kkt_status, grads, order, out, upper_grads, total_grads, start, stop):
-    size, width = probs.shape[1], width_of(probs)
+    size, width = probs.shape[1], blocks.width_of(probs)
     for i in range(start, stop):
         mean, moves = _mean(probs[i], kkt_status[i], grads[i], order)
         level, wanted = probs.dtype.type(mean), _AT_UPPER if moves else _NOWHERE

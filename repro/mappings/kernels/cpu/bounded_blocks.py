@@ -9,14 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repro.mappings.kernels.cpu import simd
-from repro.mappings.kernels.cpu.blocks import (
-    LINE,
-    along_row,
-    max_along_row,
-    stride_of,
-    width_of,
-)
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import allocating, inline
 
 
@@ -47,8 +40,8 @@ class BoundedBlock(NamedTuple):
 @allocating
 def new_bounded_block(rows, like, in_lanes):
     """Allocate a block in the precision of ``like``."""
-    width = width_of(like)
-    lists = np.empty((4, stride_of(rows) * (width if in_lanes else 1)), like.dtype)
+    width = blocks.width_of(like)
+    lists = np.empty((4, blocks.stride_of(rows) * (width if in_lanes else 1)), like.dtype)
     columns = np.empty((2, lists.shape[1] if in_lanes else 1), like.dtype)
     numbers = np.zeros((9, width), like.dtype)
     w, u, few_w, few_u = lists[0], lists[1], lists[2], lists[3]
@@ -73,9 +66,9 @@ def take_bounded(block, rows, uppers, totals, slack, first, last):
     Returns:
         The number of columns, the largest score with a positive bound, and the sum of the bounds.
     """
-    width, stride, size = width_of(block.w), stride_of(rows), rows.shape[1]
+    width, stride, size = blocks.width_of(block.w), blocks.stride_of(rows), rows.shape[1]
     largest = np.finfo(rows.dtype).max
-    line = max(width, LINE) if block.in_lanes else LINE * width
+    line = max(width, blocks.LINE) if block.in_lanes else blocks.LINE * width
     end = (size + line - 1) // line * line
     for k in range(width if block.in_lanes else 1):
         i = min(first + k, last)
@@ -94,7 +87,7 @@ def take_bounded(block, rows, uppers, totals, slack, first, last):
         block.unusual[:], block.totals[:] = block.unusual[0], block.totals[0]
         columns = end // width
     else:
-        columns = (size + LINE - 1) // LINE * LINE
+        columns = (size + blocks.LINE - 1) // blocks.LINE * blocks.LINE
         for j in range(0, end, width):
             simd.transpose(block.scores, j, stride, block.w, j * width, width)
             simd.transpose(block.bounds, j, stride, block.u, j * width, width)
@@ -103,7 +96,7 @@ def take_bounded(block, rows, uppers, totals, slack, first, last):
         bound = simd.load(block.u, k)
         top = simd.maximum(simd.where(bound > 0.0, simd.load(block.w, k), -math.inf), top)
         room += bound
-    return columns, max_along_row(block, top), along_row(block, room)
+    return columns, blocks.max_along_row(block, top), blocks.along_row(block, room)
 
 
 @inline
@@ -112,7 +105,7 @@ def write_bounded(block, k, start, share_of, probs, kkt_status):
 
     The status is 0 at zero, 1 strictly inside the bounds, 2 at the upper bound.
     """
-    size, width = probs.shape[0], width_of(block.w)
+    size, width = probs.shape[0], blocks.width_of(block.w)
     near, rest = simd.splat(block.near[k]), simd.splat(block.rest[k])
     for j in range(0, size, width):
         score, bound = simd.load(block.scores, start + j), simd.load(block.bounds, start + j)

@@ -15,8 +15,7 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu import simd
-from repro.mappings.kernels.cpu.blocks import along_row, compensated_add, width_of
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import inline
 from repro.mappings.kernels.cpu.elementary import exponential
 
@@ -53,27 +52,27 @@ def _capped(block, k, ratio):
 @inline
 def _missing(block, columns, ratio):
     """Return ``1 - Σ min(ρ e, u)``, and ``Σ e`` over the entries below their bounds."""
-    width = width_of(block.w)
+    width = blocks.width_of(block.w)
     total = lost = left = simd.zeros_like(ratio)
     for k in range(0, columns * width, 2 * width):
         share, free = _capped(block, k, ratio)
         other, more = _capped(block, k + width, ratio)
         left = left + free + more
-        total, lost = compensated_add(total, lost, share + other)
+        total, lost = blocks.compensated_add(total, lost, share + other)
     if block.in_lanes:
-        return (1.0 - total) - lost, along_row(block, left)
-    return 1.0 - along_row(block, total + lost), along_row(block, left)
+        return (1.0 - total) - lost, blocks.along_row(block, left)
+    return 1.0 - blocks.along_row(block, total + lost), blocks.along_row(block, left)
 
 
 @inline
 def _find_ratio(block, columns, top, usual, tolerance):
     """Return ``ρ`` of the rows of ``usual``, and which are solved; store ``e`` in ``few_w``."""
-    width, mass = width_of(block.w), simd.zeros_like(top)
+    width, mass = blocks.width_of(block.w), simd.zeros_like(top)
     for k in range(0, columns * width, width):
         e = _exponentials(simd.load(block.w, k), simd.load(block.u, k), top)
         simd.store(block.few_w, k, e)
         mass += e
-    ratio, moves, endings, solved = 1.0 / along_row(block, mass), usual, 0, usual
+    ratio, moves, endings, solved = 1.0 / blocks.along_row(block, mass), usual, 0, usual
     least = 1.0 + 4.0 * np.finfo(block.w.dtype).eps
     for _ in range(_PASSES):
         missing, left = _missing(block, columns, ratio)
@@ -94,7 +93,7 @@ def _find_ratio(block, columns, top, usual, tolerance):
 def solve_csoftmax(block, columns, top, usual, tolerance, fallback):
     """Write the base, ``ρ`` and whether rows are solved; ``fallback`` allows to lower the base."""
     tolerance, base = max(tolerance, _TOLERANCE if block.w.itemsize == 4 else 0.0), top
-    width, lowest = width_of(block.w), simd.splat(block.w.dtype.type(-math.inf))
+    width, lowest = blocks.width_of(block.w), simd.splat(block.w.dtype.type(-math.inf))
     while True:
         ratio, solved = _find_ratio(block, columns, base, usual, tolerance)
         if not fallback or simd.count(solved) > 0:

@@ -24,15 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repro.mappings.kernels.cpu import simd
-from repro.mappings.kernels.cpu.blocks import (
-    LINE,
-    along_row,
-    compensated_add,
-    stride_of,
-    transpose_lists,
-    width_of,
-)
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import inline
 from repro.mappings.kernels.cpu.elementary import exponential
 
@@ -69,7 +61,7 @@ def _residual(block, w, u, columns, base, tau, fixed, total):
 
     ``fixed`` is the sum of the bounds of entries not in the block, in two parts.
     """
-    width = width_of(w)
+    width = blocks.width_of(w)
     mass = lost = free = simd.zeros_like(base)
     if block.in_lanes:
         mass, lost = fixed
@@ -78,7 +70,7 @@ def _residual(block, w, u, columns, base, tau, fixed, total):
         kept = simd.maximum(above, 0.0)
         kept = simd.where(kept < bound, kept, bound)
         free += simd.where((above > 0.0) & (above < bound), 1.0, 0.0)
-        mass, lost = compensated_add(mass, lost, kept)
+        mass, lost = blocks.compensated_add(mass, lost, kept)
     if block.in_lanes:
         return (mass - total) + lost, free
     exact = (
@@ -87,7 +79,7 @@ def _residual(block, w, u, columns, base, tau, fixed, total):
         + simd.highest(fixed[0])
         + simd.highest(fixed[1])
     )
-    return simd.splat(w.dtype.type(exact - simd.highest(total))), along_row(block, free)
+    return simd.splat(w.dtype.type(exact - simd.highest(total))), blocks.along_row(block, free)
 
 
 class _Search(NamedTuple):
@@ -118,7 +110,7 @@ def _new_search(total, usual, flatness, least, loose):
 @inline
 def _start(block, columns, size, top, room, total, usual):
     """Guess ``τ`` relative to ``top``, as a quantile of scores that are assumed to be normal."""
-    width = width_of(block.w)
+    width = blocks.width_of(block.w)
     first = second = weight = simd.zeros_like(top)
     for k in range(0, columns * width, width):
         height = simd.maximum(simd.load(block.w, k) - top, -_FARTHEST)
@@ -126,9 +118,9 @@ def _start(block, columns, size, top, room, total, usual):
         weight += bound
         first += bound * height
         second += bound * height * height
-    weight = along_row(block, weight)
-    mean = along_row(block, first) / weight
-    variance = simd.maximum(along_row(block, second) / weight - mean * mean, 0.0)
+    weight = blocks.along_row(block, weight)
+    mean = blocks.along_row(block, first) / weight
+    variance = simd.maximum(blocks.along_row(block, second) / weight - mean * mean, 0.0)
     deviation, tight = simd.sqrt(variance), room <= _LOOSE * total
     # A rational approximation of the standard normal quantile of (1 + odds) / 2.
     odds = 1.0 - 2.0 * total / room
@@ -200,7 +192,7 @@ def _keep_undecided(block, size, stride, base, search):
     Returns:
         The number of columns of the block, and the sum of the bounds of removed entries at them.
     """
-    width, columns, real = width_of(block.w), 0, block.w.dtype.type
+    width, columns, real = blocks.width_of(block.w), 0, block.w.dtype.type
     simd.store(block.near, 0, base)
     simd.store(block.low, 0, search.low)
     simd.store(block.high, 0, search.high)
@@ -223,9 +215,9 @@ def _keep_undecided(block, size, stride, base, search):
         block.more[k] = real(met - np.float64(block.met[k]))
         columns = max(columns, end - at)
     if block.in_lanes:
-        columns = (columns + LINE - 1) // LINE * LINE
-        transpose_lists(block, block.few_scores, stride, columns, -math.inf, block.few_w)
-        transpose_lists(block, block.few_bounds, stride, columns, 0.0, block.few_u)
+        columns = (columns + blocks.LINE - 1) // blocks.LINE * blocks.LINE
+        blocks.transpose_lists(block, block.few_scores, stride, columns, -math.inf, block.few_w)
+        blocks.transpose_lists(block, block.few_bounds, stride, columns, 0.0, block.few_u)
     else:
         simd.store(block.few_scores, columns, simd.splat(real(-math.inf)))
         simd.store(block.few_bounds, columns, simd.splat(real(0)))
@@ -237,7 +229,7 @@ def _keep_undecided(block, size, stride, base, search):
 @inline
 def _lowest_above(block, columns, total, high):
     """Return the lowest score of a row block that is not below ``τ``."""
-    width, low = width_of(block.w), block.w.dtype.type(-math.inf)
+    width, low = blocks.width_of(block.w), block.w.dtype.type(-math.inf)
     while True:
         between = 0
         for k in range(0, columns * width, width):
@@ -281,7 +273,7 @@ def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback
         tau, search = _descend(
             block, block.w, block.u, columns, base, tau, total, (zero, zero), search, _DENSE
         )
-        few, fixed = _keep_undecided(block, size, stride_of(rows), base, search)
+        few, fixed = _keep_undecided(block, size, blocks.stride_of(rows), base, search)
         tau, search = _descend(
             block, block.few_w, block.few_u, few, base, tau, total, fixed, search, _PASSES
         )

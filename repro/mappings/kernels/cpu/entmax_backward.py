@@ -19,14 +19,7 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu import simd
-from repro.mappings.kernels.cpu.blocks import (
-    number_of_row,
-    rows_together,
-    scatter,
-    take_support,
-    width_of,
-)
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import inline
 from repro.mappings.kernels.cpu.elementary import (
     for_each_format,
@@ -59,7 +52,7 @@ def _slope(share, order):
 @inline
 def _dense_row(probs, grads, order, out):
     """Write the gradient of a row, ``s (g - m)``, for ``r = 1`` or ``½``; ``out`` holds ``s``."""
-    size, width = probs.shape[0], width_of(probs)
+    size, width = probs.shape[0], blocks.width_of(probs)
     whole = size // width * width
     slopes = _slope(simd.load_first(probs, whole, size - whole, 0.0), order)
     simd.store_first(out, whole, size - whole, slopes)
@@ -89,7 +82,7 @@ def _near_curvature(number):
 @inline
 def _listed_row(support, k, order, wants_order):
     """Write the gradients of the ``k``-th row's entries for ``r <= 1``; return that of ``r``."""
-    width, real = width_of(support.shares), support.shares.dtype.type
+    width, real = blocks.width_of(support.shares), support.shares.dtype.type
     start, end = support.starts[k], support.starts[k] + support.sizes[k]
     zero, order = simd.splat(real(0)), real(order)
     mass = weighted = moved = 0.0
@@ -123,7 +116,7 @@ def _listed_row(support, k, order, wants_order):
 @inline
 def _row_above_2(support, k, order):
     """Write the gradients of the ``k``-th row's entries for ``r > 1``; return that of ``r``."""
-    width, floor, reference = width_of(support.shares), math.inf, 0.0
+    width, floor, reference = blocks.width_of(support.shares), math.inf, 0.0
     start, end = support.starts[k], support.starts[k] + support.sizes[k]
     if start == end:
         return 0.0
@@ -171,7 +164,7 @@ def backward_rows(probs, grads, order, orders, out, order_grads, narrow, wide, s
     There is one ``order``, or one for each row in ``orders``. Entries with mass are listed in the
     precision of the rows (``narrow``), or in double precision for ``r > 1`` (``wide``).
     """
-    wants_order, group = order_grads.shape[0] > 0, rows_together(probs)
+    wants_order, group = order_grads.shape[0] > 0, blocks.rows_together(probs)
     dense = probs.shape[1] <= _DENSE and orders.shape[0] == 0 and order in (0.5, 1.0)
     if dense:
         for i in range(start, stop):
@@ -186,27 +179,27 @@ def backward_rows(probs, grads, order, orders, out, order_grads, narrow, wide, s
         for i in range(first, last):
             k = i - first
             wide.starts[k + 1], narrow.starts[k + 1] = wide.starts[k], narrow.starts[k]
-            if number_of_row(order, orders, i) > 1.0:
-                take_support(wide, k, probs[i], grads[i])
+            if blocks.number_of_row(order, orders, i) > 1.0:
+                blocks.take_support(wide, k, probs[i], grads[i])
             else:
-                take_support(narrow, k, probs[i], grads[i])
+                blocks.take_support(narrow, k, probs[i], grads[i])
         for i in range(first, last):
-            k, r = i - first, number_of_row(order, orders, i)
+            k, r = i - first, blocks.number_of_row(order, orders, i)
             moved = _row_above_2(wide, k, r) if r > 1.0 else _listed_row(narrow, k, r, wants_order)
             if wants_order:
                 order_grads[i] = moved
         for i in range(first, last):
             k = i - first
-            if number_of_row(order, orders, i) > 1.0:
-                scatter(probs[i], 0.0, wide.results, wide.starts[k], out[i])
+            if blocks.number_of_row(order, orders, i) > 1.0:
+                blocks.scatter(probs[i], 0.0, wide.results, wide.starts[k], out[i])
             elif not dense:
-                scatter(probs[i], 0.0, narrow.results, narrow.starts[k], out[i])
+                blocks.scatter(probs[i], 0.0, narrow.results, narrow.starts[k], out[i])
 
 
 @inline
 def loss_backward_rows(probs, targets, ignored, grads, out, start, stop):
     """Write ``g (p - e_y)`` of rows, zero where the target is ignored."""
-    size, width = probs.shape[1], width_of(probs)
+    size, width = probs.shape[1], blocks.width_of(probs)
     for i in range(start, stop):
         kept = targets[i] != ignored
         grad = grads[i] if kept else probs.dtype.type(0)

@@ -28,20 +28,7 @@ import math
 import numpy as np
 from numba import types
 
-from repro.mappings.kernels.cpu import simd
-from repro.mappings.kernels.cpu.blocks import (
-    along_row,
-    centre,
-    compensated_add,
-    max_along_row,
-    pack,
-    scatter,
-    set_limits,
-    stride_of,
-    take_candidates,
-    take_lane_maxima,
-    width_of,
-)
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import chosen_by_type, inline
 from repro.mappings.kernels.cpu.elementary import (
     exponential,
@@ -136,7 +123,7 @@ def _compensated(block, mass, lost):
 @inline
 def _sums(block, columns, rise, inverse_order):
     """Return ``Σ h^{1/r}``, its rounding error, rough ``Σ h^{1/r - 1}``; store ``h^{1/r}``."""
-    width = width_of(block.w)
+    width = blocks.width_of(block.w)
     mass = lost = slope = simd.zeros_like(rise)
     for k in range(0, columns * width, width):
         w = simd.load(block.w, k)
@@ -144,10 +131,10 @@ def _sums(block, columns, rise, inverse_order):
         height = below + 1.0
         share = power(below, height, inverse_order)
         simd.store(block.shares, k, share)
-        mass, lost = compensated_add(mass, lost, share)
+        mass, lost = blocks.compensated_add(mass, lost, share)
         slope += share * reciprocal(simd.where(height > 0.0, height, 1.0))
     total, rest = _compensated(block, mass, lost)
-    return simd.maximum(total, 1.0), rest, simd.maximum(along_row(block, slope), 1.0)
+    return simd.maximum(total, 1.0), rest, simd.maximum(blocks.along_row(block, slope), 1.0)
 
 
 @inline
@@ -163,7 +150,7 @@ def _newton_cut(total, slope, excess):
 @inline
 def _rough_step(block, columns, rise, order, inverse_order):
     """Return the relative decrease of ``c`` by a step, and the excess, by powers of five digits."""
-    width, growth = width_of(block.w), rise + 1.0
+    width, growth = blocks.width_of(block.w), rise + 1.0
     total = slope = simd.zeros_like(rise)
     for k in range(0, columns * width, width):
         height = simd.load(block.w, k) * growth + 1.0
@@ -173,8 +160,8 @@ def _rough_step(block, columns, rise, order, inverse_order):
         total += share
         slope += share * reciprocal(height)
     total, slope = (
-        simd.maximum(along_row(block, total), 1.0),
-        simd.maximum(along_row(block, slope), 1.0),
+        simd.maximum(blocks.along_row(block, total), 1.0),
+        simd.maximum(blocks.along_row(block, slope), 1.0),
     )
     if is_narrow(block):
         # Five digits are enough for r <= 1, and one power is quicker than logarithms.
@@ -235,7 +222,7 @@ def _bound(block, columns, order, inverse_order):
 @inline
 def _descend_roughly(block, columns, rise, order, inverse_order, usual):
     """Return ``1 / c - 1`` after the last rough step."""
-    bracket, moves = _new_bracket(order, columns * width_of(block.w)), usual
+    bracket, moves = _new_bracket(order, columns * blocks.width_of(block.w)), usual
     enough = simd.where(order > 0.5, _ROUGH_EXCESS * order, _ROUGH_STEP)
     for _ in range(PASSES):
         cut, excess = _rough_step(block, columns, rise, order, inverse_order)
@@ -257,7 +244,7 @@ def _take_last_step(block, columns, rise, cut, inverse_order):
     Returns:
         The sum of the shares, its rounding error, its decrease, and ``Σ p w``.
     """
-    width = width_of(block.w)
+    width = blocks.width_of(block.w)
     mass = moment = lost = less = simd.zeros_like(rise)
     for k in range(0, columns * width, width):
         w, before = simd.load(block.w, k), simd.load(block.shares, k)
@@ -268,10 +255,10 @@ def _take_last_step(block, columns, rise, cut, inverse_order):
         share = simd.where(height > cut, share, 0.0)
         simd.store(block.shares, k, share)
         less += before - share
-        mass, lost = compensated_add(mass, lost, share)
+        mass, lost = blocks.compensated_add(mass, lost, share)
         moment += share * w
     found, rest = _compensated(block, mass, lost)
-    return found, rest, along_row(block, less), along_row(block, moment)
+    return found, rest, blocks.along_row(block, less), blocks.along_row(block, moment)
 
 
 @inline
@@ -291,7 +278,7 @@ def _solve_powers(block, columns, rise, order, inverse_order, usual):
     rise = _descend_roughly(block, columns, rise, order, inverse_order, usual)
     unsettled, excess = usual, rise
     for _ in range(endings):
-        bracket = _new_bracket(order, columns * width_of(block.w))
+        bracket = _new_bracket(order, columns * blocks.width_of(block.w))
         total = slope = cut = rise
         moves = usual
         for _ in range(PASSES):
@@ -330,18 +317,18 @@ def _solve_powers(block, columns, rise, order, inverse_order, usual):
 @inline
 def _has_ties(block, columns, rise):
     """Return which rows have a height ``1 + w / c`` so small that rounding is most of it."""
-    width, found = width_of(block.w), simd.zeros_like(rise)
+    width, found = blocks.width_of(block.w), simd.zeros_like(rise)
     for k in range(0, columns * width, width):
         w = simd.load(block.w, k)
         height = (w * rise + w) + 1.0
         found = simd.where((height > _TIED_BELOW) & (height < _TIED_ABOVE), 1.0, found)
-    return max_along_row(block, found) > 0.0
+    return blocks.max_along_row(block, found) > 0.0
 
 
 @inline
 def _move_down(block, columns, distance):
     """Subtract ``distance`` from all entries; return the lowest one that is still positive."""
-    width, lowest = width_of(block.w), simd.splat(block.w.dtype.type(np.inf))
+    width, lowest = blocks.width_of(block.w), simd.splat(block.w.dtype.type(np.inf))
     for k in range(0, columns * width, width):
         w = simd.load(block.w, k) - distance
         simd.store(block.w, k, w)
@@ -352,7 +339,7 @@ def _move_down(block, columns, distance):
 @inline
 def _raised(block, columns, rise, inverse_order):
     """Store ``p = (w + rise)^{1/r}`` in ``shares``; return ``Σ p`` and ``Σ p w``."""
-    width, rise = width_of(block.w), simd.splat(block.w.dtype.type(rise))
+    width, rise = blocks.width_of(block.w), simd.splat(block.w.dtype.type(rise))
     mass = moment = simd.zeros_like(rise)
     for k in range(0, columns * width, width):
         w = simd.load(block.w, k)
@@ -372,7 +359,7 @@ def _solve_tied(block, columns, order):
     logarithm of its height is found by bisection.
     """
     width, c, anchors = (
-        width_of(block.w),
+        blocks.width_of(block.w),
         simd.load(block.scales, 0),
         simd.zeros_like(simd.load(block.w, 0)),
     )
@@ -399,8 +386,8 @@ def _solve_tied(block, columns, order):
 @inline
 def _write_powers(problem, block, i, k):
     """Write the distribution of row ``i``, the ``k``-th of the block."""
-    start = k * stride_of(problem.rows) if block.in_lanes else 0
-    scatter(problem.rows[i], block.limits[k], block.packed, start, problem.probs[i])
+    start = k * blocks.stride_of(problem.rows) if block.in_lanes else 0
+    blocks.scatter(problem.rows[i], block.limits[k], block.packed, start, problem.probs[i])
 
 
 @inline
@@ -412,14 +399,14 @@ def solve_powers(problem, block, states, state, first, stop):
         r = order_of(problem, min(first + k, last))
         # Rows in other states, and NaN, get an order that is valid in this precision.
         block.orders[k] = block.w.dtype.type(min(max(r, low), high) if r >= 0.0 else 1.0)
-    columns = take_lane_maxima(block, rows, first, last)
+    columns = blocks.take_lane_maxima(block, rows, first, last)
     order = simd.load(block.orders, 0)
     inverse_order, rise = 1.0 / order, simd.zeros_like(order)
     if rows.shape[1] > UNSCREENED or simd.count(order > _UNSCREENED_ORDER) > 0:
-        centre(block, columns)
+        blocks.centre(block, columns)
         rise = _bound(block, columns, order, inverse_order)
-    set_limits(block, 1.0 / (1.0 + rise), inverse_order, np.finfo(rows.dtype).eps)
-    columns = take_candidates(block, rows, first, last)
+    blocks.set_limits(block, 1.0 / (1.0 + rise), inverse_order, np.finfo(rows.dtype).eps)
+    columns = blocks.take_candidates(block, rows, first, last)
     usual = (simd.load(block.invalid, 0) == 0.0) & (simd.load(block.peaks, 0) > -np.inf)
     unsettled = _solve_powers(block, columns, rise, order, inverse_order, usual)
     if simd.count(unsettled) > 0 and not block.in_lanes and block.orders[0] > 1.0:
@@ -429,5 +416,5 @@ def solve_powers(problem, block, states, state, first, stop):
     scale = 1.0 / total
     simd.store(block.scales, 0, simd.where(unsettled & usual, 0.0, scale))
     simd.store(block.tails, 0, scale * ((1.0 - total * scale) - scale * simd.load(block.tails, 0)))
-    pack(block, block.shares, columns, stride_of(rows))
+    blocks.pack(block, block.shares, columns, blocks.stride_of(rows))
     return write_rows(problem, block, states, state, first, stop, _write_powers)

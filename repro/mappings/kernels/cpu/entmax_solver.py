@@ -26,22 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repro.mappings.kernels.cpu import simd
-from repro.mappings.kernels.cpu.blocks import (
-    LINE,
-    along_row,
-    candidate,
-    centre,
-    compensated_add,
-    fill,
-    max_along_row,
-    number_of_row,
-    rows_in,
-    set_limits,
-    take_candidates,
-    take_lane_maxima,
-    width_of,
-)
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import inline
 
 PASSES = 100
@@ -72,7 +57,7 @@ class Problem(NamedTuple):
 @inline
 def order_of(problem, i):
     """Return ``r = α - 1`` of a row."""
-    return number_of_row(problem.order, problem.orders, i)
+    return blocks.number_of_row(problem.order, problem.orders, i)
 
 
 @inline
@@ -93,7 +78,7 @@ def solve_rows(solve, problem, narrow, wide, wide_row, states, start, stop):
     row alone, so results do not depend on batching. ``states`` has an entry per row of ``narrow``;
     ``solve`` is :func:`solve_rational` or ``solve_powers``.
     """
-    wrong, group, many = 0, states.shape[0], rows_in(wide)
+    wrong, group, many = 0, states.shape[0], blocks.rows_in(wide)
     for first in range(start, stop, group):
         last = min(first + group, stop)
         states[:], singles = WIDE, 0
@@ -130,7 +115,7 @@ def write_rows(problem, block, states, state, first, stop, write):
             continue
         bad = block.invalid[k] > 0.0 or not order_of(problem, i) >= 0.0
         if bad or block.peaks[k] == -np.inf:
-            fill(problem.probs[i], math.nan if bad else 0.0)
+            blocks.fill(problem.probs[i], math.nan if bad else 0.0)
             block.moments[k] = math.nan
         elif block.scales[k] == 0.0 and (is_narrow(block) or block.in_lanes):
             states[k] = ALONE
@@ -178,9 +163,9 @@ def _squared(height):
 @inline
 def _rational_sums(block, columns, c, term):
     """Return ``Σ h`` and ``Σ term(h)`` of the heights ``h = [w + c]_+``."""
-    w, width = block.w, width_of(block.w)
+    w, width = block.w, blocks.width_of(block.w)
     mass = more = terms = others = simd.zeros_like(c)
-    for k in range(0, columns * width, LINE * width):
+    for k in range(0, columns * width, blocks.LINE * width):
         a, b = (
             simd.maximum(simd.load(w, k) + c, 0.0),
             simd.maximum(simd.load(w, k + width) + c, 0.0),
@@ -193,7 +178,7 @@ def _rational_sums(block, columns, c, term):
         )
         more += a + b
         others += term(a) + term(b)
-    return along_row(block, mass + more), along_row(block, terms + others)
+    return blocks.along_row(block, mass + more), blocks.along_row(block, terms + others)
 
 
 @inline
@@ -228,27 +213,27 @@ def _rational_share(w, c, step, linear):
 @inline
 def _rational_totals(block, columns, c, step, linear):
     """Return ``Σ p`` (compensated), ``Σ p w`` and the least distance of an entry from ``-c``."""
-    width = width_of(block.w)
+    width = blocks.width_of(block.w)
     mass = moment = lost = simd.zeros_like(c)
     nearest = mass + 1.0
     for k in range(0, columns * width, width):
         w = simd.load(block.w, k)
         share = _rational_share(w, c, step, linear)
-        mass, lost = compensated_add(mass, lost, share)
+        mass, lost = blocks.compensated_add(mass, lost, share)
         moment += share * w
         nearest = simd.minimum(simd.magnitude((w + c) - step), nearest)
-    nearest = -1.0 * max_along_row(block, -1.0 * nearest)
-    return along_row(block, mass + lost), along_row(block, moment), nearest
+    nearest = -1.0 * blocks.max_along_row(block, -1.0 * nearest)
+    return blocks.along_row(block, mass + lost), blocks.along_row(block, moment), nearest
 
 
 @inline
 def _write_rational(problem, block, i, k):
     """Write the distribution of row ``i``, the ``k``-th of the block, from its scores."""
     row, out, linear = problem.rows[i], problem.probs[i], problem.order == 1.0
-    size, width, top, order = row.shape[0], width_of(block.w), block.tops[k], block.orders[k]
+    size, width, top, order = row.shape[0], blocks.width_of(block.w), block.tops[k], block.orders[k]
     c, step, scale = block.shares[k], block.heads[k], block.scales[k]
     for j in range(0, size, width):
-        w = candidate(simd.load_first_as(block.w, row, j, size - j, -np.inf), top, order)
+        w = blocks.candidate(simd.load_first_as(block.w, row, j, size - j, -np.inf), top, order)
         simd.store_first(out, j, size - j, _rational_share(w, c, step, linear) * scale)
     # For the loss: ``(1 - c) / r``, with the last step taken.
     block.heads[k] = block.w.dtype.type((1.0 - (np.float64(c) - step)) / problem.order)
@@ -260,13 +245,13 @@ def solve_rational(problem, block, states, state, first, stop):
     rows, last, linear = problem.rows, stop - 1, problem.order == 1.0
     dtype, rounding = block.w.dtype.type, np.finfo(rows.dtype).eps
     block.orders[:] = dtype(problem.order)
-    columns = take_lane_maxima(block, rows, first, last)
+    columns = blocks.take_lane_maxima(block, rows, first, last)
     c = simd.splat(dtype(1))
     if rows.shape[1] > UNSCREENED:
-        centre(block, columns)
+        blocks.centre(block, columns)
         c, _ = descend(block, columns, c, linear, COARSE)
-    set_limits(block, c, dtype(1.0 / problem.order), rounding)
-    columns = take_candidates(block, rows, first, last)
+    blocks.set_limits(block, c, dtype(1.0 / problem.order), rounding)
+    columns = blocks.take_candidates(block, rows, first, last)
     c, step = descend(block, columns, c, linear, 0.0)
     mass, moment, nearest = _rational_totals(block, columns, c, step, linear)
     scale = 1.0 / mass

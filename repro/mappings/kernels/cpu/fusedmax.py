@@ -26,21 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repro.mappings.kernels.cpu import simd
-from repro.mappings.kernels.cpu.blocks import (
-    LINE,
-    LOOSER,
-    TILED,
-    candidate,
-    centre,
-    fill,
-    lane_maxima,
-    new_block,
-    stride_of,
-    take_lane_maxima,
-    transpose_lists,
-    width_of,
-)
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import allocating, inline
 from repro.mappings.kernels.cpu.entmax_solver import COARSE, descend
 from repro.mappings.kernels.cpu.segments import sweep, trace_back
@@ -90,14 +76,14 @@ class Line(NamedTuple):
 @allocating
 def new_tile(rows):
     """Allocate the workspace for short rows; for long rows it is not usable."""
-    block = new_block(rows, rows, rows.shape[1] <= TILED)
+    block = blocks.new_block(rows, rows, rows.shape[1] <= blocks.TILED)
     memory = np.empty((5, block.w.shape[0]), rows.dtype)
-    positions = np.empty(stride_of(rows), rows.dtype)
+    positions = np.empty(blocks.stride_of(rows), rows.dtype)
     for j in range(positions.shape[0]):
         positions[j] = j
     return Tile(
         block, memory[0], memory[1], memory[2], memory[3], memory[4], positions,
-        np.zeros(width_of(rows), rows.dtype),
+        np.zeros(blocks.width_of(rows), rows.dtype),
     )  # fmt: skip
 
 
@@ -105,7 +91,10 @@ def new_tile(rows):
 def new_line(rows):
     """Allocate the workspace for one row."""
     n = rows.shape[1]
-    reals, integers = np.empty((10, 2 * n + 1)), np.empty((3, n + 2 * width_of(rows)), np.int32)
+    reals, integers = (
+        np.empty((10, 2 * n + 1)),
+        np.empty((3, n + 2 * blocks.width_of(rows)), np.int32),
+    )
     reals[9, :] = 1.0
     return Line(
         reals[0], reals[1], reals[2], reals[3], reals[4], reals[5], reals[6], reals[7], reals[8],
@@ -120,14 +109,19 @@ def new_line(rows):
 def _take(tile, rows, first, last):
     """Fill the tile with candidates and their ranks; return the number of columns."""
     block, ranks, positions = tile.block, tile.rank_lists, tile.positions
-    width, stride, columns, size = width_of(block.w), stride_of(rows), 0, rows.shape[1]
+    width, stride, columns, size = (
+        blocks.width_of(block.w),
+        blocks.stride_of(rows),
+        0,
+        rows.shape[1],
+    )
     lowest = -np.finfo(rows.dtype).max
     for k in range(width):
         row, taken, seen = rows[min(first + k, last)], k * stride, 0
         top, limit = block.tops[k], block.limits[k]
         for j in range(0, size, width):
             entries = simd.load_first(row, j, size - j, -np.inf)
-            here, w = entries - top > lowest, candidate(entries, top, 1.0)
+            here, w = entries - top > lowest, blocks.candidate(entries, top, 1.0)
             above = w > limit
             simd.store(block.lists, taken, simd.compress(w, above))
             simd.store(ranks, taken, simd.compress(simd.expand(positions, seen, here), above))
@@ -135,8 +129,8 @@ def _take(tile, rows, first, last):
         block.ends[k] = taken
         tile.lasts[k] = rows.dtype.type(seen - 1)
         columns = max(columns, block.ends[k] - k * stride)
-    columns = (columns + LINE - 1) // LINE * LINE
-    transpose_lists(block, block.lists, stride, columns, lowest, block.w)
+    columns = (columns + blocks.LINE - 1) // blocks.LINE * blocks.LINE
+    blocks.transpose_lists(block, block.lists, stride, columns, lowest, block.w)
     for j in range(0, columns, width):
         simd.transpose(ranks, j, stride, tile.ranks, j * width, width)
     return columns
@@ -149,7 +143,7 @@ def _link(heights, ranks, columns, lasts, lam, bonuses):
     With this, ``λ |∂S|`` is ``2 λ`` for every run of ``S``: ``2 λ |S|`` less the bonuses in ``S``.
     Past the last candidate of a row, ranks are meaningless but harmless.
     """
-    width, before = width_of(heights), simd.splat(heights.dtype.type(-2))
+    width, before = blocks.width_of(heights), simd.splat(heights.dtype.type(-2))
     for k in range(0, columns * width, width):
         rank = simd.load(ranks, k)
         raised = simd.where(rank == 0.0, lam, 0.0) + simd.where(rank == lasts, lam, 0.0)
@@ -170,7 +164,7 @@ def _ascend(heights, bonuses, columns, level, enough, insides, bests):
     that end with it or before.
     """
     width, zero, below = (
-        width_of(heights),
+        blocks.width_of(heights),
         simd.zeros_like(level),
         2.0 * np.finfo(heights.dtype).eps,
     )
@@ -211,7 +205,7 @@ def _trace_back_set(heights, bonuses, columns, level, lam, insides, bests):
     Returns:
         The lanes with links.
     """
-    width = width_of(heights)
+    width = blocks.width_of(heights)
     after = linked = level < level
     for k in range((columns - 1) * width, -1, -width):
         before = simd.load(bests, k)
@@ -234,7 +228,7 @@ def _share_out(levels, links, ranks, columns, step):
     Returns:
         ``Σ p - 1``, and the size of the support.
     """
-    width, zero = width_of(levels), simd.zeros_like(step)
+    width, zero = blocks.width_of(levels), simd.zeros_like(step)
     excess, lost, size, leader = zero - 1.0, zero, zero, zero
     for k in range(0, columns * width, width):
         share = simd.maximum(simd.load(levels, k) - step, 0.0)
@@ -257,7 +251,7 @@ def _split(heights, links, columns, lam, means, spare):
     Returns:
         The rows that need more splits.
     """
-    width = width_of(heights)
+    width = blocks.width_of(heights)
     zero = simd.zeros_like(simd.load(heights, 0))
     none = split_rows = zero > zero
     for _ in range(_ROUNDS):
@@ -301,14 +295,18 @@ def _split(heights, links, columns, lam, means, spare):
 def _solve_tile(tile, rows, first, last, lam):
     """Fill the lists with shares and groups; the scale is zero for rows that are not solved."""
     block = tile.block
-    width, stride, one = width_of(block.w), stride_of(rows), simd.splat(rows.dtype.type(1))
+    width, stride, one = (
+        blocks.width_of(block.w),
+        blocks.stride_of(rows),
+        simd.splat(rows.dtype.type(1)),
+    )
     block.orders[:] = 1.0
-    columns = take_lane_maxima(block, rows, first, last)
+    columns = blocks.take_lane_maxima(block, rows, first, last)
     peak = simd.load(block.peaks, 0)
     undone = (peak == math.inf) | (peak == -math.inf) | (simd.load(block.invalid, 0) > 0.0)
-    centre(block, columns)
+    blocks.centre(block, columns)
     c, _ = descend(block, columns, one, True, COARSE)
-    simd.store(block.limits, 0, c * -LOOSER - 4.0 * lam)
+    simd.store(block.limits, 0, c * -blocks.LOOSER - 4.0 * lam)
     columns = _take(tile, rows, first, last)
     heights, bonuses, insides, bests = block.w, tile.bonuses, tile.insides, tile.bests
     _link(heights, tile.ranks, columns, simd.load(tile.lasts, 0), lam, bonuses)
@@ -336,10 +334,10 @@ def _solve_tile(tile, rows, first, last, lam):
 @inline
 def _write(tile, k, rows, i, out, groups):
     """Write the shares and groups of row ``i``, the ``k``-th of a tile."""
-    block, row, size, width = tile.block, rows[i], rows.shape[1], width_of(rows)
-    top, limit, taken = block.tops[k], block.limits[k], k * stride_of(rows)
+    block, row, size, width = tile.block, rows[i], rows.shape[1], blocks.width_of(rows)
+    top, limit, taken = block.tops[k], block.limits[k], k * blocks.stride_of(rows)
     for j in range(0, size, width):
-        above = candidate(simd.load_first(row, j, size - j, -np.inf), top, 1.0) > limit
+        above = blocks.candidate(simd.load_first(row, j, size - j, -np.inf), top, 1.0) > limit
         simd.store_first(out, j, size - j, simd.expand(block.lists, taken, above))
         simd.store_first(groups, j, size - j, simd.expand(tile.rank_lists, taken, above))
         taken += simd.count(above)
@@ -358,9 +356,9 @@ def height_of(row, j, top):
 @inline
 def blank(row, probs, groups):
     """Fill a row with zeros, or NaN; return its largest score, and whether the row is finished."""
-    a, b, c, d, bad = lane_maxima(row)
+    a, b, c, d, bad = blocks.lane_maxima(row)
     top = simd.highest(simd.maximum(simd.maximum(a, b), simd.maximum(c, d)))
-    fill(probs, math.nan if bad > 0 else 0.0)
+    blocks.fill(probs, math.nan if bad > 0 else 0.0)
     groups[:] = 0
     largest = np.float64(np.finfo(row.dtype).max)
     return min(max(np.float64(top), -largest), largest), bad > 0 or top == -math.inf
@@ -369,7 +367,7 @@ def blank(row, probs, groups):
 @inline
 def _list_above(row, limit, places):
     """List the positions of entries above a limit; return their number."""
-    size, width, found = row.shape[0], width_of(row), 0
+    size, width, found = row.shape[0], blocks.width_of(row), 0
     for j in range(0, size, width):
         above = simd.load_first(row, j, size - j, -np.inf) > limit
         here = simd.count(above)
@@ -508,7 +506,7 @@ def _solve_row(row, lam, line, probs, groups):
 def solve_fusedmax(rows, lam, probs, groups, tile, line, start, stop):
     """Compute fusedmax of rows, and the segments of their entries."""
     block = tile.block
-    tiled, group = block.in_lanes and LEAST <= lam <= MOST, width_of(block.w)
+    tiled, group = block.in_lanes and LEAST <= lam <= MOST, blocks.width_of(block.w)
     for first in range(start, stop, group):
         end = min(first + group, stop)
         block.scales[:] = 0.0

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.mappings.kernels.cpu import simd
-from repro.mappings.kernels.cpu.blocks import width_of
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import inline, kernel, matrix
 from repro.mappings.kernels.cpu.fusedmax import new_line, new_tile, solve_fusedmax
 from repro.mappings.kernels.cpu.oscarmax import new_workspace, solve_oscarmax
@@ -66,7 +65,7 @@ def _write_others(probs, groups, grads, mean, places, listed, totals, sizes, out
 @inline
 def _differentiate(probs, groups, grads, out, spans, places, totals, sizes, start, stop):
     """Write ``J g`` of rows; only vectors that contain mass are visited, mostly few of a row."""
-    size, width, zero = probs.shape[1], width_of(probs), simd.splat(probs.dtype.type(0))
+    size, width, zero = probs.shape[1], blocks.width_of(probs), simd.splat(probs.dtype.type(0))
     for i in range(start, stop):
         row, incoming, found, support, summed = probs[i], grads[i], 0, 0, zero
         for j in range(0, size, width):
@@ -96,7 +95,7 @@ def _differentiate(probs, groups, grads, out, spans, places, totals, sizes, star
 @kernel
 def _backward_rows(kind, probs, groups, grads, out, size, start, stop):
     rows = matrix(probs, kind, stop, size)
-    integers, reals = np.empty((2, size + width_of(rows)), np.int32), np.empty((2, size))
+    integers, reals = np.empty((2, size + blocks.width_of(rows)), np.int32), np.empty((2, size))
     _differentiate(
         rows, matrix(groups, np.int32(0), stop, size), matrix(grads, kind, stop, size),
         matrix(out, kind, stop, size), integers[0], integers[1], reals[0], reals[1], start, stop,

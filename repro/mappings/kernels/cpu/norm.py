@@ -15,23 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.mappings.kernels.cpu import simd
-from repro.mappings.kernels.cpu.blocks import (
-    TILED,
-    along_row,
-    fill,
-    new_block,
-    new_support,
-    pack,
-    rows_in,
-    scatter,
-    set_limits,
-    stride_of,
-    take_candidates,
-    take_lane_maxima,
-    take_support,
-    width_of,
-)
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import inline, kernel, matrix
 from repro.mappings.kernels.cpu.elementary import power
 from repro.mappings.kernels.cpu.parallel import run
@@ -54,7 +38,7 @@ def _raised(below, height, exponent):
 @inline
 def _sums(block, columns, c, exponent):
     """Return ``Σ ρ^{e-1}``, ``Σ ρ^e`` and ``Σ ρ^{e+1}``; store ``ρ^e`` in ``shares``."""
-    width, growth = width_of(block.w), 1.0 / c
+    width, growth = blocks.width_of(block.w), 1.0 / c
     lower = first = upper = simd.zeros_like(c)
     for k in range(0, columns * width, width):
         below = simd.maximum(simd.load(block.w, k) * growth, -1.0)
@@ -64,7 +48,11 @@ def _sums(block, columns, c, exponent):
         lower += share / simd.where(height > 0.0, height, 1.0)
         first += share
         upper += share * height
-    return along_row(block, lower), along_row(block, first), along_row(block, upper)
+    return (
+        blocks.along_row(block, lower),
+        blocks.along_row(block, first),
+        blocks.along_row(block, upper),
+    )
 
 
 @inline
@@ -97,29 +85,31 @@ def _find_root(block, columns, exponent, usual):
 def _solve_rows(rows, exponent, probs, block, start, stop):
     """Compute sq-pnorm-max of rows, given the exponent ``e``."""
     block.orders[:] = 1.0
-    for first in range(start, stop, rows_in(block)):
-        last = min(first + rows_in(block), stop) - 1
-        take_lane_maxima(block, rows, first, last)
+    for first in range(start, stop, blocks.rows_in(block)):
+        last = min(first + blocks.rows_in(block), stop) - 1
+        blocks.take_lane_maxima(block, rows, first, last)
         one = simd.zeros_like(simd.load(block.tops, 0)) + 1.0
-        set_limits(block, one, one, np.finfo(rows.dtype).eps)
-        columns = take_candidates(block, rows, first, last)
+        blocks.set_limits(block, one, one, np.finfo(rows.dtype).eps)
+        columns = blocks.take_candidates(block, rows, first, last)
         usual = (simd.load(block.invalid, 0) == 0.0) & (simd.load(block.peaks, 0) > -np.inf)
         c = _find_root(block, columns, exponent, usual)
         _, total, _ = _sums(block, columns, c, exponent)
         simd.store(block.scales, 0, 1.0 / total)
-        pack(block, block.shares, columns, stride_of(rows))
+        blocks.pack(block, block.shares, columns, blocks.stride_of(rows))
         for i in range(first, last + 1):
             k = i - first
             if block.invalid[k] > 0.0 or block.peaks[k] == -np.inf:
-                fill(probs[i], math.nan if block.invalid[k] > 0.0 else 0.0)
+                blocks.fill(probs[i], math.nan if block.invalid[k] > 0.0 else 0.0)
             else:
-                scatter(rows[i], block.limits[k], block.packed, k * stride_of(rows), probs[i])
+                blocks.scatter(
+                    rows[i], block.limits[k], block.packed, k * blocks.stride_of(rows), probs[i]
+                )
 
 
 @kernel
 def _pnorm_rows(kind, scores, exponent, probs, size, start, stop):
     rows = matrix(scores, kind, stop, size)
-    block = new_block(rows, np.empty(0), size <= TILED)
+    block = blocks.new_block(rows, np.empty(0), size <= blocks.TILED)
     _solve_rows(rows, exponent, matrix(probs, kind, stop, size), block, start, stop)
     return 0
 
@@ -162,13 +152,13 @@ def _differentiate_row(shares, vector, count, p, slopes):
 @inline
 def _differentiate(probs, grads, p, out, support, start, stop):
     for i in range(start, stop):
-        take_support(support, 0, probs[i], grads[i])
+        blocks.take_support(support, 0, probs[i], grads[i])
         size = support.sizes[0]
         if size > 0:
             _differentiate_row(support.shares, support.grads, size, p, support.slopes)
         for k in range(size):
             support.results[k] = support.grads[k]
-        scatter(probs[i], 0.0, support.results, 0, out[i])
+        blocks.scatter(probs[i], 0.0, support.results, 0, out[i])
 
 
 @kernel
@@ -176,7 +166,7 @@ def _pnorm_backward_rows(kind, probs, grads, p, out, size, start, stop):
     rows = matrix(probs, kind, stop, size)
     _differentiate(
         rows, matrix(grads, kind, stop, size), p, matrix(out, kind, stop, size),
-        new_support(rows, np.empty(0)), start, stop,
+        blocks.new_support(rows, np.empty(0)), start, stop,
     )  # fmt: skip
     return 0
 

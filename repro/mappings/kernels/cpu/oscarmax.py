@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repro.mappings.kernels.cpu import simd
-from repro.mappings.kernels.cpu.blocks import candidate, width_of
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import allocating, inline
 from repro.mappings.kernels.cpu.fusedmax import blank, height_of
 from repro.mappings.kernels.cpu.segments import pool
@@ -47,7 +46,7 @@ class Workspace(NamedTuple):
 @allocating
 def new_workspace(rows):
     """Allocate the workspace for one row."""
-    n, room = rows.shape[1], rows.shape[1] + 2 * width_of(rows)
+    n, room = rows.shape[1], rows.shape[1] + 2 * blocks.width_of(rows)
     reals = np.empty((5, n + LEVELS))
     return Workspace(
         np.empty(room, rows.dtype), np.empty(room, np.int32),
@@ -61,9 +60,9 @@ def _gather(row, top, limit, heights, places):
 
     The list of heights is padded with ``-inf`` to whole vectors.
     """
-    size, step, taken = row.shape[0], width_of(row), 0
+    size, step, taken = row.shape[0], blocks.width_of(row), 0
     for j in range(0, size, step):
-        height = candidate(simd.load_first(row, j, size - j, -np.inf), top, 1.0)
+        height = blocks.candidate(simd.load_first(row, j, size - j, -np.inf), top, 1.0)
         above = height > limit
         simd.store(heights, taken, simd.compress(height, above))
         simd.store_positions(places, taken, j, above)
@@ -76,7 +75,7 @@ def _gather(row, top, limit, heights, places):
 def _above(heights, size, one, other):
     """Return ``A(c)`` and the number of entries above ``c`` for two levels ``c``."""
     mass = found = other_mass = other_found = simd.splat(heights.dtype.type(0))
-    for k in range(0, size, width_of(heights)):
+    for k in range(0, size, blocks.width_of(heights)):
         entries = simd.load(heights, k)
         above, other_above = entries - one, entries - other
         mass += simd.maximum(above, 0.0)
@@ -115,7 +114,7 @@ def _lowest(heights, size, lam, floor, masses, levels):
         tau = max(tau, _value(masses[k + 1], levels[k + 1], found, lam))
     most = np.float64(found)
     # Bound of the rounding error of a mass: its terms are at most as large as the floor.
-    rounding = floor * np.finfo(heights.dtype).eps * (8.0 + size / width_of(heights))
+    rounding = floor * np.finfo(heights.dtype).eps * (8.0 + size / blocks.width_of(heights))
     if not _excess(masses[LEVELS - 1], levels[LEVELS - 1], most, lam, tau) < most * rounding:
         return floor
     for k in range(LEVELS - 2, -1, -1):
