@@ -16,7 +16,7 @@ ARTEFACTS := $(sort $(patsubst experiments/%.yaml,%,$(filter-out %/claims.yaml,$
 TARGETS   := $(addprefix reproduce-,$(subst /,-,$(ARTEFACTS)))
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce report test test-cluster lint types tests format bench bench-startup stats numbers docs gpu clean $(TARGETS)
+.PHONY: help install reproduce report test test-cluster lint types tests format bench bench-startup stats numbers docs pages gpu clean $(TARGETS)
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -81,10 +81,14 @@ numbers: $(STAMP) ## Rewrite the results in README.md and docs from the committe
 
 docs: $(STAMP) ## Build a site of all pages, with search: build/docs/site/index.html
 	$(BIN)/python -m $(PIP) -c constraints.txt -e '.[docs]'
+	$(MAKE) --no-print-directory pages
+	$(BIN)/mkdocs build --quiet
+
+pages: ## Copy the pages and the committed reports to build/docs/pages
 	rm -rf build/docs && mkdir -p build/docs/pages
 	cp -r *.md docs build/docs/pages
-	find results/small results/full \( -name '*.md' -o -name '*.svg' \) -exec cp --parents {} build/docs/pages \;
-	$(BIN)/mkdocs build --quiet
+	cp -r --parents $(foreach scale,small full,$(wildcard $(addprefix results/$(scale)/,report.html tables figures pages))) build/docs/pages
+	find build/docs/pages -name '*.md' -exec sed -i -E 's#(results/(small|full)/report)\.md#\1.html#g' {} +
 
 gpu: $(STAMP) ## On a CUDA device: tests, benchmark, one run of each task, Peters et al. Table 1; writes docs/gpu.md
 	$(BIN)/python -m benchmarks.gpu $(ARGS)

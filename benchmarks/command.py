@@ -17,7 +17,6 @@ from benchmarks.rows import SHAPES, Row, Shape, all_rows
 from benchmarks.structures import CASES, Case, Solved, solve_case
 from benchmarks.timing import clock_for, copy_bandwidth
 from repro.atomic import atomic_write_text
-from repro.memory import keep_freed
 
 _RESULTS = Path(__file__).parent / "results"
 _CASE_SHARE = 6
@@ -67,7 +66,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if failed:
         print(f"{failed}\n\nA test fails: nothing is timed.")
         return 1
-    keep_freed()
     bandwidths, found = run(plan)
     solved = solve(plan)
     comparison = compare(plan.linear) if plan.linear else None

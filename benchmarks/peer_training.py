@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from benchmarks.timing import processor_seconds
 from repro.losses import FenchelYoungLoss
 from repro.mappings import Entmax, ProbabilityMap, Softmax
-from repro.memory import keep_freed
 from repro.models.seq2seq import FreeNormalizer, GlobalAttention, LstmShape, Seq2Seq
 
 Update = Callable[[], float]
@@ -55,7 +54,6 @@ def compare(python: str, sizes: Sizes, before: int, updates: int, bfloat16: bool
     Raises:
         PeerError: JoeyNMT does not run in ``python``.
     """
-    keep_freed()
     worker = str(Path(__file__).with_name("peer_training_joeynmt.py"))
     command, pipe = [python, worker, json.dumps(asdict(sizes))], subprocess.PIPE
     try:

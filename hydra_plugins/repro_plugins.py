@@ -4,7 +4,6 @@ Hydra takes plugins from the namespace package ``hydra_plugins`` only, and impor
 composes a configuration. Their code is in :mod:`repro.runs`, imported when they are used.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -85,25 +84,3 @@ class GridSweeper(Sweeper):
         overrides = [*(f"{key}={value}" for key, value in self.params.items()), *arguments]
         loader = self.hydra_context.config_loader
         return sweep_grid(overrides, self.launcher, self.master, loader, self.dry_run)
-
-
-class ExperimentSweeper(GridSweeper):
-    """Sweeper over the runs that artefacts of papers need, in rounds if a setting is tuned.
-
-    Args:
-        request: JSON of a :class:`repro.runs.reproduce.Request`, since the overrides of an
-            experiment need not fit the configuration that Hydra composes for the sweep itself.
-        dry_run: only list the runs.
-    """
-
-    def __init__(self, request: str, dry_run: bool = False) -> None:
-        super().__init__(dry_run=dry_run)
-        self.request = request
-
-    def sweep(self, arguments: list[str]) -> Any:
-        """Run what the artefacts need; return a :class:`repro.runs.reproduce.Reproduction`."""
-        from repro.runs.reproduce import Request, reproduce_with
-
-        assert self.launcher is not None
-        request = Request(**json.loads(self.request))
-        return reproduce_with(request, self.launcher, self.master, self.dry_run)

@@ -99,11 +99,9 @@ def main(arguments: Sequence[str]) -> int:
     if parsed.dry_run:
         launch.print_plan([job])
         return 0
-    launch.launch_jobs(launch.backend_of("local"), {"parallel_runs": 1}, [job], None)
-    outcome = launch.outcome_of(job)
+    outcome = launch.run_single(job)
     if outcome.status != "failed":  # after a failure, torchrun ends the others
         distributed.same("over")
-    if outcome.status == "done":
         record = RunFolder(outcome.folder).read_record()
         for name, value in sorted(record.metrics.items()):
             if name.count("/") < 2:  # leave out parts, such as test/accuracy/english

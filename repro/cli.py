@@ -277,10 +277,9 @@ def reproduce(parsed: argparse.Namespace) -> int:
             raise UserError("this runs every artefact; name some, or confirm with --yes")
         if not _confirmed(names, scale, overrides, parsed.fresh):
             return 0
-    overrides += ["hydra.sweeper.dry_run=true"] * parsed.dry_run
     overrides += ["hydra.launcher.detach=true"] * parsed.detach
     columns = None if parsed.columns is None else next(csv.reader([parsed.columns]))
-    done = reproduce(Request(names, scale, overrides, columns, parsed.fresh))
+    done = reproduce(Request(names, scale, overrides, columns, parsed.fresh, parsed.dry_run))
     failed = print_failures(done.outcomes)
     if done.report is not None:
         print(done.report)
@@ -304,8 +303,10 @@ def report(parsed: argparse.Namespace) -> int:
     """Rebuild tables, figures and report.html."""
     from repro.config.compose import group_choices
     from repro.config.errors import ConfigError
+    from repro.config.experiment import list_experiments
     from repro.report import build_report, build_sweep_report
     from repro.results import Archive, ResultsError, has_figure_data, require_writable, scale_dir
+    from repro.runs.own_examples import write_own_examples
 
     gc.disable()  # nearly every object of a report lives until its end
     scale, rest = _take(parsed.settings, "scale", "demo")
@@ -319,7 +320,11 @@ def report(parsed: argparse.Namespace) -> int:
             f"no results in {place}; `repro reproduce peters2019/figure3 scale={scale}` makes "
             "some, and `repro plan` lists what else there is"
         )
-    print(build_sweep_report(archive, parsed.sweep) if parsed.sweep else build_report(archive))
+    if parsed.sweep:
+        print(build_sweep_report(archive, parsed.sweep))
+    else:
+        write_own_examples(archive, list_experiments())
+        print(build_report(archive))
     return 0
 
 

@@ -21,7 +21,6 @@ unlike['repro run -m mapping=lengthmax,sparsemax seed=1,2,3']="repro run -m mapp
 # Train for tens of seconds.
 unlike['repro run mapping=lengthmax mapping.scale=0.25']="repro run mapping=lengthmax mapping.scale=0.25 task.setting=medium $tiny"
 unlike['repro reproduce mine/figure1 scale=demo']="repro reproduce mine/figure1 scale=demo task.setting=medium ${tiny/examples=0/examples=2}"
-unlike['repro run task=nmt']="repro run task=nmt $tiny"
 unlike['repro run task=nmt training.max_epochs=1']="repro run task=nmt training.max_epochs=1 $tiny"
 unlike['repro run task=marked mapping=sparsemax']='repro run task=marked mapping=sparsemax training.max_steps=1'
 unlike['repro reproduce example/table1']='repro reproduce example/table1 training.max_steps=1'
@@ -30,6 +29,9 @@ own='repro run task=nmt data.generated=false data_dir=data data.folder=proverbs 
 declared=${own/data.folder/data.corpus}
 unlike[$own]="$own $tiny"
 unlike[$declared]="$declared $tiny"
+unlike['make install']='make -n install'
+unlike['repro run task=nmt mapping=sparsemax']="repro run task=nmt mapping=sparsemax $tiny"
+unlike['repro run -m task=nmt mapping=entmax mapping.alpha=1,1.5,2 seed=1,2 name=alphas']="repro run -m task=nmt mapping=entmax mapping.alpha=1,1.5 seed=1 name=alphas $tiny"
 # Needs a cluster with GPUs: refused here.
 unlike['repro reproduce peters2019 scale=full hardware=cuda hydra/launcher=slurm --detach']='! repro reproduce peters2019/figure5 scale=full hardware=cuda hydra/launcher=slurm --detach'
 # Stands for runs of the reader's own.

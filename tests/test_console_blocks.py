@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "tests" / "console_blocks.sh"
 TUTORIALS = sorted((ROOT / "docs").glob("add-a-*.md"))
+CHECKOUT = [ROOT / "README.md", ROOT / "docs" / "first-hour.md"]
 
 
 @pytest.fixture
@@ -32,15 +33,20 @@ def run(page: Path, shell: dict[str, str], folder: Path) -> str:
     return done.stdout
 
 
-def test_the_readme_in_a_checkout(shell: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", CHECKOUT, ids=lambda page: page.stem)
+def test_a_page_in_a_checkout(page: Path, shell: dict[str, str], tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"
     checkout.mkdir()
     for path in ROOT.iterdir():
         if path.name not in (".venv", "results", "data"):
             (checkout / path.name).symlink_to(path)
     (checkout / ".venv").symlink_to(sys.prefix)  # what `make reproduce` would install
-    run(ROOT / "README.md", shell, checkout)
+    run(page, shell, checkout)
     assert (tmp_path / "results" / "demo" / "report.html").exists()
+    # Sessions of Python see the results of the commands.
+    session = [sys.executable, "-m", "doctest", str(page)]
+    done = subprocess.run(session, cwd=checkout, env=shell, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
@@ -67,7 +73,7 @@ def test_a_tutorial_in_a_folder_of_its_own(
 def test_lines_that_are_not_run_as_printed_are_lines_of_a_page() -> None:
     script = SCRIPT.read_text(encoding="utf-8")
     listed = re.findall(r"^unlike\['([^']+)'\]=", script, re.MULTILINE)
-    pages = "\n".join(page.read_text("utf-8") for page in [ROOT / "README.md", *TUTORIALS])
+    pages = "\n".join(page.read_text("utf-8") for page in [*CHECKOUT, *TUTORIALS])
     printed = {re.sub(r"^\$ |  *#.*", "", line) for line in pages.splitlines()}
     assert len(listed) > 10
     assert {*listed} - printed == set()

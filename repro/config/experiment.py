@@ -22,6 +22,9 @@ CLAIMS_FILE = "claims.yaml"
 """File with the claims of a paper, beside its artefacts (:mod:`repro.config.claims`)."""
 _MOST_DEPARTURES = 8
 """Largest number of departures: a table has no more marks for them."""
+OWN_SCALES = ("small", "subset")
+"""Scales whose figures show the texts of ``experiments/examples``: their corpora must not be
+redistributed. Figures at demo scale show synthetic ones, at full scale those of the papers."""
 _AGGREGATES = ("mean", "ensemble")
 
 

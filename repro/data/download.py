@@ -1,7 +1,5 @@
 """Download corpora, unpack archives, and check what is on disk."""
 
-import bz2
-import gzip
 import hashlib
 import json
 import logging
@@ -12,29 +10,20 @@ import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
-from repro.atomic import atomic_write_json, scratch_folder, temporary_beside
+from repro.atomic import atomic_write_json, temporary_beside
 from repro.checksums import sha256_of_file
 from repro.data.corpora import Corpus, Download, HubCorpus
 from repro.data.errors import DataError
 from repro.data.parallel import check_size
 
 TIMEOUT_SECONDS = 60.0
-MOST_BYTES = 8 << 30
-"""Largest size of an unpacked archive."""
-_COMPRESSIONS: Mapping[bytes, Callable[..., Any]] = {
-    b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
-    b"\xfd7zXZ": lzma.open,
-    b"": open,
-}
-"""Functions that open compressed files, by the first bytes of these."""
 _PIECE = 1 << 20
 _SAFE_PART = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*")
 _UNREADABLE = (
@@ -91,8 +80,8 @@ def fetch(corpus: Corpus, data_dir: Path, progress: Progress) -> tuple[int, int]
         if destination is not None and _is_right(destination, download.checksum):
             present += 1
         else:
-            with scratch_folder() as folder:
-                file = _downloaded(download, folder)
+            with TemporaryDirectory() as folder:
+                file = _downloaded(download, Path(folder))
                 if destination is None:
                     origins[download.url] = sha256_of_file(file)
                     if receipt.origins.get(download.url) not in (None, origins[download.url]):
@@ -298,35 +287,31 @@ def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
         The files that were written.
 
     Raises:
-        DataError: the archive is neither tar nor zip, is damaged or holds more than
-            :data:`MOST_BYTES`; a matching member is a link or a device, or its path is not plain
-            and relative, or leads through a symbolic link on disk; no member matches. In all of
-            these cases no file is written.
+        DataError: the archive is neither tar nor zip, or is damaged; a matching member is a link
+            or a device, or its path is not plain and relative; no member matches. In all of these
+            cases no file is written.
     """
+
+    def wanted(name: str, regular: bool = True) -> bool:
+        found = any(fnmatchcase(PurePosixPath(name).name, pattern) for pattern in members)
+        if found and not (regular and is_plain_path(name.removeprefix("./"))):
+            raise DataError(f"{file.name}: {name!r} is not a plain file below a plain path")
+        return found
+
     folder.parent.mkdir(parents=True, exist_ok=True)
     staging = temporary_beside(folder)
-    names: dict[str, None] = {}
-    left = MOST_BYTES
     try:
-        for name, size, stream in _members(file):
-            left = _reduced(left, size)
-            if any(fnmatchcase(PurePosixPath(name).name, pattern) for pattern in members):
-                if stream is None or not is_plain_path(name):
-                    raise DataError(f"{file.name}: {name!r} is not a plain file below a plain path")
-                (staging / name).parent.mkdir(parents=True, exist_ok=True)
-                with (staging / name).open("wb") as sink:
-                    shutil.copyfileobj(stream, sink)
-                names[name] = None
+        if zipfile.is_zipfile(file):
+            with zipfile.ZipFile(file) as zipped:
+                zipped.extractall(staging, [name for name in zipped.namelist() if wanted(name)])
+        else:
+            with tarfile.open(file) as tar:
+                chosen = [one for one in tar if not one.isdir() and wanted(one.name, one.isreg())]
+                _read_to_the_end(tar)
+                tar.extractall(staging, chosen, filter="data")
+        names = [path.relative_to(staging) for path in staging.rglob("*") if path.is_file()]
         if not names:
             raise DataError(f"{file.name}: no file in it is named {' or '.join(members)}")
-        for name in names:
-            parents = [folder, *(folder / parent for parent in PurePosixPath(name).parents)]
-            links = [path for path in (*parents, folder / name) if path.is_symlink()]
-            if links:
-                raise DataError(f"{links[0]} is a symbolic link; files are not unpacked through it")
-            wrong = [path for path in parents if path.exists() and not path.is_dir()]
-            if wrong or (folder / name).is_dir():
-                raise DataError(f"{[*wrong, folder / name][0]} is in the way of unpacking {name}")
         for name in names:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             os.replace(staging / name, folder / name)
@@ -339,35 +324,10 @@ def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
     return [folder / name for name in names]
 
 
-def _reduced(left: int, size: int) -> int:
-    """Return how many of :data:`MOST_BYTES` are left after ``size`` more."""
-    if not 0 <= size <= left:
-        raise ValueError(f"it unpacks to more than {MOST_BYTES:,} bytes")
-    return left - size
-
-
-def _members(file: Path) -> Iterator[tuple[str, int, IO[bytes] | None]]:
-    """Yield name and size of all members but folders, with a stream if one is a plain file."""
-    if zipfile.is_zipfile(file):
-        with zipfile.ZipFile(file) as zipped:
-            for entry in zipped.infolist():
-                if not entry.is_dir():
-                    yield entry.filename, entry.file_size, zipped.open(entry)
-        return
-    with file.open("rb") as raw:
-        start = raw.read(5)
-    opened = next(how for magic, how in _COMPRESSIONS.items() if start.startswith(magic))
-    with opened(file, "rb") as plain:
-        left = MOST_BYTES
-        while piece := plain.read(_PIECE):  # to the end, where compressed streams have a checksum
-            left = _reduced(left, len(piece))
-        plain.seek(0)
-        with tarfile.open(fileobj=plain, mode="r:") as tar:
-            for member in tar:
-                if not member.isdir():
-                    stream = tar.extractfile(member) if member.isreg() else None
-                    yield member.name.removeprefix("./"), member.size, stream
-            plain.seek(tar.offset)
-            while piece := plain.read(_PIECE):  # the members end at a damaged header, too
-                if piece.strip(b"\0"):
-                    raise tarfile.ReadError(f"no header at byte {tar.offset:,}")
+def _read_to_the_end(tar: tarfile.TarFile) -> None:
+    """Read what follows the last member: only zeros, unless a damaged header ended the members."""
+    assert tar.fileobj is not None
+    tar.fileobj.seek(tar.offset)
+    while piece := tar.fileobj.read(_PIECE):
+        if piece.strip(b"\0"):
+            raise ValueError(f"no header at byte {tar.offset:,}")

@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from repro.atomic import atomic_write_bytes, atomic_write_json
-from repro.checksums import DamagedFileError, sha256_of_file, verify
+from repro.checksums import sha256_of_file
 from repro.config.schema.nli import WordVectorConfig
 from repro.data.errors import DataError
 from repro.data.files import sha256_of
@@ -158,22 +158,20 @@ def glove_fingerprint(path: Path, cache_dir: Path | None = None) -> str:
     content = [str(path.resolve()), state.st_size, state.st_mtime_ns]
     note = cache_dir / f"{_key(*content)}.json"
     try:
-        verify(note)
         return str(json.loads(note.read_bytes())["sha256"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError):  # DamagedFileError is one
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         digest = sha256_of_file(path)
-    atomic_write_json(note, {"file": content, "sha256": digest}, checksum=True)
+    atomic_write_json(note, {"file": content, "sha256": digest})
     return digest
 
 
 def kept_vectors(place: Path, make: Callable[[], FoundVectors]) -> FoundVectors:
     """Read cached vectors; if the file is missing or damaged, make them and write it."""
     try:
-        verify(place)
         return FoundVectors(**load_file(place))
-    except (FileNotFoundError, DamagedFileError, SafetensorError, TypeError):
+    except (FileNotFoundError, SafetensorError, TypeError):
         found = make()
-    atomic_write_bytes(place, save(vars(found)), checksum=True)
+    atomic_write_bytes(place, save(vars(found)))
     return found
 
 

@@ -65,6 +65,18 @@ class PreparedCorpus:
 
         return encode
 
+    def target_encoder(self, text: TextSettings) -> Callable[[str], list[int]]:
+        """Return a function that turns a line of new text into ids as :func:`prepare` a target.
+
+        Raises:
+            DataError: the merges of the target, learned apart from those of the source, are lost.
+        """
+        if text.merges and not text.joint:
+            raise DataError("data.joint=false: the merges of the target are not stored")
+        _, normalise = normalisers(self.corpus, text)
+        segment = SubwordSegmenter(self.codes) if text.merges else str
+        return lambda line: self.target.encode(segment(normalise(line)).split())
+
 
 def prepare(
     corpus: ParallelCorpus,

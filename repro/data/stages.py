@@ -2,17 +2,13 @@
 
 import hashlib
 import json
-import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
-from repro.atomic import atomic_write_json, atomic_write_text, temporary_beside
-from repro.checksums import MANIFEST, checksums_of, damaged_files, format_manifest
+from repro.atomic import atomic_write_json, temporary_beside
 
-_log = logging.getLogger(__name__)
 _DIGITS = 16
 _IDENTITY = "identity.json"
 
@@ -26,10 +22,9 @@ def identity_digest(identity: Mapping[str, object]) -> str:
 def cached_stage(
     root: Path, name: str, identity: Mapping[str, object], build: Callable[[Path], None]
 ) -> Path:
-    """Build the folder of a stage, unless it exists and matches its checksums.
+    """Build the folder of a stage, unless it exists.
 
-    The folder is created atomically, with the checksums of its files. Two processes may build it
-    at the same time: the first result is kept. A damaged folder is replaced with a warning.
+    The folder appears whole. Two processes may build it at the same time: the first result is kept.
 
     Args:
         root: folder of cached stages.
@@ -38,21 +33,14 @@ def cached_stage(
         build: function that fills an empty folder.
     """
     folder = root / f"{name}-{identity_digest(identity)}"
-    damaged = damaged_files(folder)
-    if folder.is_dir() and not damaged:
+    if folder.is_dir():
         return folder
-    if damaged:
-        _log.warning("%s: damaged (%s); it is built anew", folder, ", ".join(damaged))
     root.mkdir(parents=True, exist_ok=True)
-    temporary, aside = temporary_beside(folder), temporary_beside(folder)
+    temporary = temporary_beside(folder)
     temporary.mkdir()
     try:
         build(temporary)
         atomic_write_json(temporary / _IDENTITY, dict(identity))
-        atomic_write_text(temporary / MANIFEST, format_manifest(checksums_of(temporary)))
-        if damaged:
-            with suppress(FileNotFoundError):  # another process is replacing it as well
-                os.rename(folder, aside)
         try:
             os.rename(temporary, folder)
         except OSError:
@@ -60,6 +48,5 @@ def cached_stage(
             if not folder.is_dir():
                 raise
     finally:
-        for leftover in (temporary, aside):
-            shutil.rmtree(leftover, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     return folder

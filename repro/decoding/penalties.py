@@ -58,23 +58,3 @@ def rescored(hypotheses: Sequence[Hypothesis], penalties: Penalties) -> list[Hyp
         ValueError: there is a coverage penalty, and a hypothesis kept no attention.
     """
     return sorted(hypotheses, key=penalties.score, reverse=True)
-
-
-def replace_unknown(
-    target: Sequence[str], unknown: str, hypothesis: Hypothesis, source: Sequence[str]
-) -> list[str]:
-    """Replace each unknown word by the source word with the most attention at its step.
-
-    Args:
-        target: the words of the hypothesis.
-        unknown: the symbol to replace.
-        hypothesis: hypothesis with attention.
-        source: source words, one per column of the attention.
-
-    Raises:
-        ValueError: the hypothesis kept no attention, or not one column per source word.
-    """
-    if hypothesis.attention is None or hypothesis.attention.shape[1] != len(source):
-        raise ValueError("expected a hypothesis that kept its attention over these source words")
-    best = hypothesis.attention.argmax(1).tolist()
-    return [source[best[place]] if word == unknown else word for place, word in enumerate(target)]

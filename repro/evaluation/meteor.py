@@ -8,12 +8,12 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.atomic import scratch_folder
 from repro.errors import UserError
 from repro.evaluation.sufficient_statistics import ratios
 
@@ -176,8 +176,8 @@ def _run(
             f"{jar} is missing: METEOR 1.5 is not part of this package; get meteor-1.5.tar.gz "
             "from https://www.cs.cmu.edu/~alavie/METEOR/ and name its jar"
         )
-    with scratch_folder() as folder:
-        files = [folder / name for name in ("hypotheses", "references")]
+    with TemporaryDirectory() as folder:
+        files = [Path(folder) / name for name in ("hypotheses", "references")]
         for path, lines in zip(files, (hypotheses, references), strict=True):
             text = "".join(f"{' '.join(line.split())}\n" for line in lines)
             path.write_text(text, encoding="utf-8")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from repro.checksums import DamagedFileError
 from repro.config.claims import Reference, load_claims
-from repro.config.experiment import Experiment, list_experiments, load_experiment
+from repro.config.experiment import OWN_SCALES, Experiment, list_experiments, load_experiment
 from repro.evaluation.metrics import metric_of
 from repro.report.breakdown import (
     language_grids,
@@ -19,11 +19,17 @@ from repro.report.breakdown import (
 from repro.report.cell import COLLAPSE, COLLAPSE_RANGES, MISSING
 from repro.report.claims import ClaimsOfPaper, claims_by_paper, judge_claims
 from repro.report.figure_view import FigureView, figure_view
-from repro.report.figures import export_figure_data, read_figure_data, write_figure_data
+from repro.report.figures import (
+    export_figure_data,
+    figure_kind,
+    read_figure_data,
+    write_figure_data,
+)
 from repro.report.grid import Grid, columns_without_value, linked_runs, table_grids
 from repro.report.provenance import (
     SEPARATOR,
     counted,
+    document_banner,
     provenance_items,
     reproduce_command,
     scale_banner,
@@ -238,7 +244,7 @@ class Document:
 def build_document(archive: Archive, names: Collection[str] | None = None) -> Document:
     """Collect records, figure data and published values of every experiment.
 
-    An artefact whose files differ from their checksums is left out; a warning names the file.
+    An artefact of damaged runs is left out; a warning names the file.
 
     Args:
         archive: the records.
@@ -260,7 +266,7 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
     exact = bool(sections) and all(section.experiment.computed for section in sections)
     return Document(
         scale=scale,
-        banner="" if exact else scale_banner(scale),
+        banner="" if exact else document_banner(scale),
         sections=sections,
         absent=tuple(part for part in parts if isinstance(part, Absent)),
         claims=tuple(claims_by_paper(judge_claims(archive))),
@@ -330,15 +336,18 @@ def _gather(
                 write_figure_data(results_dir, scale, data)
     if experiment.computed or experiment.drawing is None or (here and not renewed):
         return ""
+    # Of a figure of own examples the runs that it shows must be here, else all runs.
+    reads = figure_kind(experiment.drawing.name).reads
+    own = reads == "examples" and scale in OWN_SCALES
     folders = (run_folder(results_dir, scale, run) for run in {one.run_id for one in records})
-    if not all(folder.done.exists() for folder in folders):
+    if not own and not all(folder.done.exists() for folder in folders):
         return NOT_DRAWN
     try:
         export_figure_data(results_dir, scale, experiment, records)
     except ResultsError as error:
-        if renewed:
+        if renewed and not own:
             raise
-        return f"not drawn: {error}"
+        return NOT_DRAWN if own else f"not drawn: {error}"
     return ""
 
 

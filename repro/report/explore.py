@@ -14,8 +14,8 @@ from repro.config.errors import ConfigError
 from repro.config.planning import planned
 from repro.evaluation.metrics import form_of, metric_of
 from repro.report.significance import Comparer, comparison_texts
-from repro.report.sweeps import main_metric, measurement_of
-from repro.results import Record, ResultsError
+from repro.report.sweeps import main_metric
+from repro.results import Measurement, Record, ResultsError
 from repro.results.frame import (
     FIRST,
     all_records,
@@ -136,7 +136,7 @@ def print_comparison(folder: Path, first: str, second: str) -> None:
     comparer, tested = Comparer(folder, one.scale), list[tuple[str, ...]]()
     for name in (name for name in one.metrics if name in other.metrics and name.count("/") == 1):
         metric, left, right = metric_of(name), one.metrics[name], other.metrics[name]
-        pair = (measurement_of(one, name), measurement_of(other, name))
+        pair = (Measurement.of(one, name), Measurement.of(other, name))
         same = one.scale == other.scale and one.fingerprint == other.fingerprint
         found = comparer.compare([pair]) if same and form_of(name) is not None else None
         texts = (f"{value:z.{metric.digits}f}" for value in (left, right, left - right))

@@ -11,6 +11,8 @@ GENERATED_SCALE = "demo"
 SHORT_HASH = 12
 SEPARATOR = " · "
 """Separator of the values of one fact."""
+PAPERS_MODELS = ("subset", FULL_SCALE)
+"""Scales that train the models of the papers by their protocols."""
 SCALE_MEANING = {
     GENERATED_SCALE: "generated corpora, minutes on a CPU",
     "small": "the real corpora at a reduced protocol",
@@ -79,6 +81,17 @@ def scale_banner(scale: str) -> str:
         f"Measured at {scale} scale ({meaning}). The paper's results come from its full protocol: "
         "they are shown apart, and the two are not comparable."
     )
+
+
+def document_banner(scale: str) -> str:
+    """Return the warning of a whole report: which models its claims were tested with."""
+    models = (
+        "Its claims are tested with the papers' own models."
+        if scale in PAPERS_MODELS
+        else "None of its claims is tested with the papers' own models: those are trained at the "
+        f"scales {' and '.join(PAPERS_MODELS)}."
+    )
+    return f"{scale_banner(scale)} {models}".strip()
 
 
 def counted(number: int, noun: str) -> str:

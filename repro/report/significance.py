@@ -46,11 +46,7 @@ class Comparer:
 
     def __init__(self, results_dir: Path, scale: str) -> None:
         self._place = results_dir, scale
-        try:
-            self._known = read_comparisons(results_dir, scale)
-        except DamagedFileError as error:
-            _log.warning("%s; the comparisons are computed anew", error)
-            self._known = {}
+        self._known = read_comparisons(results_dir, scale)
         self._changed = False
         self._read = cache(lambda run: run_folder(results_dir, scale, run).read_statistics())
 

@@ -10,7 +10,6 @@ from statistics import fmean
 import numpy as np
 from matplotlib.axes import Axes
 
-from repro.config.planning import PlannedRun
 from repro.evaluation.metrics import METRICS, metric_of
 from repro.report.cell import Cell, CellRunLink, run_link
 from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes, plain_style
@@ -18,7 +17,7 @@ from repro.report.figures.curves import draw_band, metric_label
 from repro.report.figures.styles import SERIES
 from repro.report.grid import Grid, GridColumn, block_rows, plain_grid
 from repro.report.significance import TEST_TITLES, Comparer, comparison_texts
-from repro.results import Archive, CellRun, Measurement, Record, atomic_write_text
+from repro.results import Archive, Measurement, Record, atomic_write_text
 from repro.results.sweeps import SEED, Sweep, sweep_path
 
 _CURVE, _HEIGHT, _HEAT_CELL = 5.2, 3.4, 0.85
@@ -145,7 +144,7 @@ def _points(
         runs.sort(key=lambda record: record.seed or 0)
         measured = [one for one in runs if metric in one.metrics]
         pairs = [
-            (measurement_of(one, metric), measurement_of(first[one.seed], metric))
+            (Measurement.of(one, metric), Measurement.of(first[one.seed], metric))
             for one in measured
             if one.seed in first and first[one.seed].fingerprint == one.fingerprint
         ]
@@ -164,12 +163,6 @@ def _points(
         return points
     best = max(means) if higher else min(means)
     return [replace(point, best=point.cell.mean == best) for point in points]
-
-
-def measurement_of(record: Record, metric: str) -> Measurement:
-    """Return one metric of a run as a measurement that belongs to no artefact."""
-    run = CellRun(PlannedRun("", "", "", record.seed or 0, ()), record)
-    return next(one for one in run.measurements() if one.metric == metric)
 
 
 def _pivot(sweep: Sweep, points: Sequence[Point], metric: str) -> Grid:

@@ -7,6 +7,7 @@ from repro.results.comparison import Comparison, read_comparisons, write_compari
 from repro.results.errors import ResultsError
 from repro.results.frame import load
 from repro.results.layout import (
+    OWN_SPLIT,
     comparisons_path,
     figure_path,
     has_figure_data,
@@ -29,11 +30,11 @@ from repro.results.store import (
 )
 
 if TYPE_CHECKING:
-    from repro.results.cells import Archive, CellRun, Measurement
+    from repro.results.cells import Archive, Measurement
 
 __all__ = [
+    "OWN_SPLIT",
     "Archive",
-    "CellRun",
     "Comparison",
     "Measurement",
     "Record",
@@ -67,7 +68,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import cells on first use: they need Hydra and every metric, a folder of results neither."""
-    if name not in ("Archive", "CellRun", "Measurement"):
+    if name not in ("Archive", "Measurement"):
         raise AttributeError(name)
     from repro.results import cells
 

@@ -1,12 +1,12 @@
 """Assignment of recorded runs to the cells of an artefact, by their planned configurations."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from repro import NUMERIC_EPOCH
 from repro.config.experiment import Experiment, list_experiments, load_experiment
@@ -17,8 +17,8 @@ from repro.results.layout import plans_path
 from repro.results.record import Record, check_types
 from repro.results.store import read_records
 
-Measure = Callable[[PlannedRun], float | None]
-"""Function that returns the tuning metric of a run, ``None`` if the run is not done."""
+_Found = tuple[Record, Sequence[str]]
+"""Record of a planned run, and the settings in which an earlier run differs from the plan."""
 
 
 @dataclass(frozen=True)
@@ -52,39 +52,34 @@ class Measurement:
     def __post_init__(self) -> None:
         check_types(Measurement, vars(self))
 
+    @classmethod
+    def of(
+        cls,
+        record: Record,
+        metric: str,
+        run: PlannedRun | None = None,
+        departs: Sequence[str] = (),
+    ) -> Self:
+        """Take one metric of a record, as a measurement of the cell of a planned run if any."""
+        return cls(
+            row="" if run is None else run.row,
+            column="" if run is None else run.column,
+            metric=metric,
+            value=float(record.metrics[metric]),
+            signature=record.signatures[metric],
+            tuned=None if run is None else run.value,
+            departs=list(departs),
+            diverged=record.diverged,
+            **{name: getattr(record, name) for name in _OF_RUN},
+        )
+
     @property
     def earlier(self) -> bool:
         """Return whether the run is of another numeric epoch or protocol than the current one."""
         return self.epoch != NUMERIC_EPOCH or bool(self.departs)
 
 
-_OF_RUN = {one.name for one in fields(Measurement)} & {one.name for one in fields(Record)}
-
-
-@dataclass(frozen=True)
-class CellRun:
-    """Recorded run with its place in an artefact and the defaults that have changed since."""
-
-    planned: PlannedRun
-    record: Record
-    departs: tuple[str, ...] = ()
-
-    def measurements(self) -> Iterator[Measurement]:
-        """Yield every metric of the run as a measurement of its cell."""
-        record, plan = self.record, self.planned
-        of_run = {name: value for name, value in vars(record).items() if name in _OF_RUN}
-        for metric, value in sorted(record.metrics.items()):
-            yield Measurement(
-                row=plan.row,
-                column=plan.column,
-                metric=metric,
-                value=float(value),
-                signature=record.signatures[metric],
-                tuned=plan.value,
-                departs=list(self.departs),
-                diverged=record.diverged,
-                **of_run,
-            )
+_OF_RUN = sorted({one.name for one in fields(Measurement)} & {one.name for one in fields(Record)})
 
 
 class Archive:
@@ -110,7 +105,7 @@ class Archive:
             for name, overrides in (extra or {}).items()
         }
         self.plans = Plans(plans_path(results_dir, scale))
-        self._found: dict[tuple[Any, ...], CellRun | None] = {}
+        self._found: dict[tuple[Any, ...], _Found | None] = {}
         self._measured: dict[str, list[Measurement]] = {}
 
     @cached_property
@@ -126,28 +121,32 @@ class Archive:
                 found[record.seed].append(record)
         return found
 
-    def find(self, run: PlannedRun) -> CellRun | None:
+    def find(self, run: PlannedRun) -> Record | None:
         """Find the recorded run of a planned configuration.
 
         Of several, one without changed defaults is preferred, then one of the newest epoch, then
         the one that finished last.
         """
+        found = self._find(run)
+        return None if found is None else found[0]
+
+    def _find(self, run: PlannedRun) -> _Found | None:
         overrides = (*run.overrides, *self._extra.get(run.experiment, ()))
         key = overrides, run.seed, run.superseded
 
-        def preference(one: CellRun) -> tuple[bool, int, str, str]:
-            return not one.departs, one.record.epoch, one.record.finished, one.record.run_id
+        def preference(found: _Found) -> tuple[bool, int, str, str]:
+            record, departs = found
+            return not departs, record.epoch, record.finished, record.run_id
 
         if key not in self._found:  # artefacts share many configurations
             candidates = [
-                CellRun(run, record, (*protocol, *changed))
+                (record, (*protocol, *changed))
                 for protocol in dict.fromkeys([(), () if self.fresh else run.superseded])
                 for record in self._by_seed[run.seed]
                 if (changed := self._changed((*overrides, *protocol), record)) is not None
             ]
             self._found[key] = max(candidates, key=preference, default=None)
-        found = self._found[key]
-        return None if found is None else replace(found, planned=run)
+        return self._found[key]
 
     def _changed(self, overrides: tuple[str, ...], record: Record) -> list[str] | None:
         """List the changed defaults of a run; None if it is not a run of this configuration."""
@@ -161,27 +160,31 @@ class Archive:
         if experiment.name in self._measured:
             return self._measured[experiment.name]
         # If a setting is tuned, the plan depends on the outcomes of earlier runs.
-        new = plan = list(plan_runs(experiment, self.scale))
-        known: dict[PlannedRun, CellRun | None] = {}
+        new, planned = list(plan_runs(experiment, self.scale)), list[PlannedRun]()
         while new:
-            known |= {run: self.find(run) for run in new}
-            new = following_cell_runs(experiment, self.scale, plan, known)
-            plan += new
-        found = [one for one in known.values() if one is not None]
+            planned += new
+            found = {run: self.find(run) for run in planned}
+            new = following_runs(experiment, self.scale, found)
+        known = [(run, *match) for run in planned if (match := self._find(run)) is not None]
         # A cell that shows an ensemble needs the one whose members are exactly its runs.
         shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
-        members: dict[tuple[str, str], list[CellRun]] = defaultdict(list)
-        for run in found:
-            if run.planned.column in shown:
-                members[run.planned.row, run.planned.column].append(run)
+        members: dict[tuple[str, str], list[tuple[PlannedRun, Record, Sequence[str]]]]
+        members = defaultdict(list)
+        for one in known:
+            if one[0].column in shown:
+                members[one[0].row, one[0].column].append(one)
         for runs in members.values():
-            names = sorted(run.record.run_id for run in runs)
-            found += [
-                CellRun(runs[0].planned, record, runs[0].departs)
+            names, (run, _, departs) = sorted(record.run_id for _, record, _ in runs), runs[0]
+            known += [
+                (run, record, departs)
                 for record in self.records
                 if record.kind == "ensemble" and sorted(record.members) == names
             ]
-        measured = [one for run in found for one in run.measurements()]
+        measured = [
+            Measurement.of(record, metric, run, departs)
+            for run, record, departs in known
+            for metric in sorted(record.metrics)
+        ]
         self._measured[experiment.name] = measured
         return measured
 
@@ -203,42 +206,35 @@ class Archive:
         return found
 
 
-def following_cell_runs(
-    experiment: Experiment,
-    scale: str,
-    plan: Sequence[PlannedRun],
-    found: Mapping[PlannedRun, CellRun | None],
-) -> list[PlannedRun]:
-    """Plan further runs of tuned cells from the recorded ones; see :func:`following_runs`."""
-    metric = "" if experiment.tune is None else experiment.tune.metric
-
-    def measure(run: PlannedRun) -> float | None:
-        one = found[run]
-        return None if one is None else one.record.metrics.get(metric)
-
-    return following_runs(experiment, scale, plan, measure)
-
-
 def following_runs(
-    experiment: Experiment, scale: str, planned: Sequence[PlannedRun], measure: Measure
+    experiment: Experiment, scale: str, found: Mapping[PlannedRun, Record | None]
 ) -> list[PlannedRun]:
     """Plan further runs of tuned cells from the outcomes of the runs planned so far.
 
     If the best value lies at an end of the grid, the next value beyond it is tried, up to a limit;
     else the other seeds of the best value are run. Runs that failed or are not done are ignored.
 
+    Args:
+        experiment: the artefact.
+        scale: scale of the runs.
+        found: the record of each run planned so far, if it is done.
+
     Returns:
         The further runs; none once every cell is complete.
     """
-    found: list[PlannedRun] = []
-    cells = sorted(planned, key=lambda run: (run.row, run.column))
+    more: list[PlannedRun] = []
+    cells = sorted(found, key=lambda run: (run.row, run.column))
     for (row, column), group in groupby(cells, key=lambda run: (run.row, run.column)):
         if (tune := experiment.tuning_of(row)) is None:
             continue
         runs, seeds = [*group], experiment.seeds_at(scale, column)
         tried = {run.value: run for run in runs if run.seed == seeds[0] and run.value is not None}
-        scores = {value: measure(run) for value, run in tried.items()}
-        measured = {value: score for value, score in scores.items() if score is not None}
+        done = {value: record for value, run in tried.items() if (record := found[run]) is not None}
+        measured = {
+            value: record.metrics[tune.metric]
+            for value, record in done.items()
+            if tune.metric in record.metrics
+        }
         if not measured:
             continue
         best, factor = best_value(measured, tune.metric), tune.grid_factor
@@ -246,8 +242,8 @@ def following_runs(
         most = len(grid) + experiment.max_extra_values(scale) if len(grid) > 1 else 1
         if factor is not None and len(tried) < most and best in (min(tried), max(tried)):
             wider = best * factor if best == max(tried) else best / factor
-            found.append(replace(tried[best], value=wider))
+            more.append(replace(tried[best], value=wider))
         else:
-            done = {(run.seed, run.value) for run in runs}
-            found += [replace(tried[best], seed=s) for s in seeds if (s, best) not in done]
-    return found
+            planned = {(run.seed, run.value) for run in runs}
+            more += [replace(tried[best], seed=s) for s in seeds if (s, best) not in planned]
+    return more

@@ -7,7 +7,6 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from repro.atomic import atomic_write_text
-from repro.checksums import verify
 from repro.results.errors import ResultsError
 from repro.results.layout import comparisons_path
 from repro.results.record import check_types
@@ -56,7 +55,7 @@ def write_comparisons(results_dir: Path, scale: str, comparisons: Iterable[Compa
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([_FIELDS, *(astuple(one) for one in sorted(comparisons))])
     path = comparisons_path(results_dir, scale)
-    atomic_write_text(path, text.getvalue(), checksum=True)
+    atomic_write_text(path, text.getvalue())
     return path
 
 
@@ -64,13 +63,11 @@ def read_comparisons(results_dir: Path, scale: str) -> dict[Identity, Comparison
     """Read the output of :func:`write_comparisons`; empty if there is no file.
 
     Raises:
-        DamagedFileError: the file differs from its checksum.
         ResultsError: the file has other columns, or a line is malformed.
     """
     path = comparisons_path(results_dir, scale)
     if not path.exists():
         return {}
-    verify(path)
     text = path.read_text(encoding="utf-8", errors="replace")
     found, reader = [], csv.reader(io.StringIO(text), strict=True)
     try:

@@ -63,9 +63,9 @@ def read_arrays(path: Path) -> dict[str, Array]:
         raise ResultsError(f"{path}: no file of arrays ({error})") from error
 
 
-def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], checksum: bool = False) -> None:
-    """Write rows to a file atomically; see :func:`repro.atomic.atomic_path`."""
-    atomic_write_bytes(path, b"".join(_line(row) for row in rows), checksum)
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows to a file atomically."""
+    atomic_write_bytes(path, b"".join(_line(row) for row in rows))
 
 
 def append_row(path: Path, row: Mapping[str, Any]) -> None:

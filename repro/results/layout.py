@@ -5,6 +5,9 @@ from pathlib import Path
 
 from repro.results.errors import ResultsError
 
+OWN_SPLIT = "own"
+"""Split of the examples in ``experiments/examples``, which are of no corpus."""
+
 
 def require_writable(results_dir: Path) -> None:
     """Check that the results folder can be written to, before anything is computed.

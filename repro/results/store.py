@@ -1,7 +1,5 @@
 """Run folders and records: reading, writing and finding them."""
 
-import hashlib
-import json
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -12,10 +10,9 @@ from typing import Any, Literal
 
 from repro import checksums
 from repro.atomic import atomic_write_json, atomic_write_text
-from repro.checksums import MANIFEST, DamagedFileError, sidecar
+from repro.checksums import MANIFEST, DamagedFileError
 from repro.results import files
 from repro.results.errors import ResultsError
-from repro.results.examples import EXAMPLE_CHECKS
 from repro.results.files import Array, Row
 from repro.results.layout import record_path, runs_dir
 from repro.results.record import Record, read_record
@@ -24,8 +21,7 @@ _log = logging.getLogger(__name__)
 
 Status = Literal["done", "failed", "running", "absent"]
 _UNLISTED = (
-    ".", "claim-", "lock", "checkpoint.pt", "progress.json", "tensorboard/", "wandb/", "DONE",
-    MANIFEST,
+    ".", "lock", "checkpoint.pt", "progress.json", "tensorboard/", "wandb/", "own/", "DONE",
 )  # fmt: skip
 """Prefixes of paths without a checksum, since they may change after the run has finished."""
 
@@ -33,9 +29,8 @@ _UNLISTED = (
 class RunFolder:
     """Folder of one run, with methods to read and write its files; ``DONE`` is written last.
 
-    Files of the training that later runs reuse have their own checksums; ``SHA256SUMS`` lists the
-    files of a finished run. Methods that read raise :class:`repro.checksums.DamagedFileError` if a
-    file differs from its checksum.
+    ``SHA256SUMS`` lists the files of a finished run. Methods that read raise
+    :class:`repro.checksums.DamagedFileError` if a file differs from its checksum.
 
     Args:
         path: ``<results_dir>/<scale>/runs/<run_id>``; it need not exist yet.
@@ -75,6 +70,11 @@ class RunFolder:
             return "failed"
         return "running" if self.path.is_dir() else "absent"
 
+    @property
+    def own_examples(self) -> "RunFolder":
+        """Folder of what the model does with the inputs of ``experiments/examples``."""
+        return RunFolder(self.path / "own")
+
     def predictions_file(self, split: str, language: str) -> Path:
         """Return the path of the predictions for one split and language."""
         return self.predictions / f"{split}-{language}.tsv"
@@ -87,6 +87,8 @@ class RunFolder:
         """
         self._refuse_done()
         self.path.mkdir(parents=True, exist_ok=True)
+        for left in self.path.glob(".*.tmp"):  # by a killed process: only one works on the run
+            left.unlink()
         for path, fits in ((self.checkpoint, Path.is_file), (self.predictions, Path.is_dir)):
             if (path.exists() or path.is_symlink()) and not fits(path):
                 raise ResultsError(f"{path} is in the way of the run's own; remove it")
@@ -100,35 +102,26 @@ class RunFolder:
         """
         self.forget_failure()
         finished = datetime.now(UTC).isoformat(timespec="seconds")
+        atomic_write_text(self.path / MANIFEST, checksums.format_manifest(self.path, _UNLISTED))
         done = {"run_id": self.run_id, "finished": finished, "summary": dict(summary)}
-        content = json.dumps(done, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        listed = checksums.checksums_of(self.path, lambda name: not name.startswith(_UNLISTED))
-        listed[self.done.name] = hashlib.sha256(content.encode()).hexdigest()
-        atomic_write_text(self.path / MANIFEST, checksums.format_manifest(listed))
-        atomic_write_text(self.done, content)
+        atomic_write_json(self.done, done)
 
     def damaged_files(self) -> list[str]:
         """List the files of a finished run that are missing or differ from their checksums."""
-        if not self.done.exists():
-            return []
-        found = checksums.damaged_files(self.path)
-        # DONE is listed last: a manifest truncated between two lines does not contain it.
-        if not found and (self.path / MANIFEST).exists():
-            return [] if self.done.name in checksums.read_manifest(self.path) else [MANIFEST]
-        return found
+        return checksums.damaged_files(self.path) if self.done.exists() else []
 
     def reopen_if_damaged(self) -> None:
         """Withdraw ``DONE`` if a file is damaged, so that the run can be repeated.
 
         Its weights are reused if they, the history and ``training.json`` are intact.
         """
-        if self.damaged_files():
+        damaged = {*self.damaged_files()}
+        training = (self.training, self.history, self.model)
+        if damaged & {MANIFEST, *(path.name for path in training)}:
+            for path in training:
+                path.unlink(missing_ok=True)
+        if damaged:
             self.done.unlink(missing_ok=True)
-
-    def discard_training(self) -> None:
-        """Delete the files of an interrupted training, the checkpoint first."""
-        for path in (self.checkpoint, self.training, self.history, self.model):
-            checksums.remove(path)
 
     def mark_failed(self, traceback: str) -> None:
         """Declare the run failed and save its traceback, if the disk is not full.
@@ -147,10 +140,6 @@ class RunFolder:
             with suppress(OSError):
                 self.failed.touch()
 
-    def read_done(self) -> dict[str, Any]:
-        """Read the output of :meth:`mark_done`: ``run_id``, ``finished``, ``summary``."""
-        return files.read_object(self._verified(self.done))
-
     def write_config(self, text: str) -> None:
         """Write the resolved configuration, given as YAML."""
         atomic_write_text(self.config, text)
@@ -165,7 +154,7 @@ class RunFolder:
 
     def read_environment(self) -> dict[str, Any]:
         """Read the output of :meth:`write_environment`."""
-        return files.read_object(self._verified(self.environment))
+        return files.read_object(self.verified(self.environment))
 
     def write_record(self, record: Record) -> None:
         """Write the record of the run."""
@@ -177,15 +166,15 @@ class RunFolder:
         Raises:
             ResultsError: the file is missing or not a record; the message names the file.
         """
-        return read_record(self._verified(self.record))
+        return read_record(self.verified(self.record))
 
     def write_training(self, training: Mapping[str, Any]) -> None:
         """Write a summary of the training, as JSON values, once it has ended."""
-        atomic_write_json(self.training, dict(training), checksum=True)
+        atomic_write_json(self.training, dict(training))
 
     def read_training(self) -> dict[str, Any]:
         """Read the output of :meth:`write_training`; empty if training has not ended."""
-        self._verified(self.training)
+        self.verified(self.training)
         return files.read_object(self.training) if self.training.exists() else {}
 
     def write_preparation(self, preparation: Mapping[str, Any]) -> None:
@@ -194,21 +183,20 @@ class RunFolder:
 
     def read_preparation(self) -> dict[str, Any] | None:
         """Read the output of :meth:`write_preparation`; None if the run wrote none."""
-        path = self._verified(self.preparation)
+        path = self.verified(self.preparation)
         return files.read_object(path) if path.exists() else None
 
     def append_history(self, row: Mapping[str, Any]) -> None:
         """Append the row of an epoch or a validation and flush it to disk."""
-        sidecar(self.history).unlink(missing_ok=True)  # the checksum becomes stale
         files.append_row(self.history, row)
 
     def read_history(self) -> list[Row]:
         """Read the rows in the order in which they were appended, except an incomplete last one."""
-        return files.read_rows(self._verified(self.history), grown=True)
+        return files.read_rows(self.verified(self.history), grown=True)
 
     def rewrite_history(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace all rows; a resumed run thereby drops those after its checkpoint."""
-        files.write_rows(self.history, rows, checksum=True)
+        files.write_rows(self.history, rows)
 
     def write_statistics(self, arrays: Mapping[str, Array]) -> None:
         """Write the sufficient statistics of each example, by full metric name."""
@@ -220,7 +208,7 @@ class RunFolder:
         Raises:
             ResultsError: the file is damaged.
         """
-        self._verified(self.statistics)
+        self.verified(self.statistics)
         return files.read_arrays(self.statistics) if self.statistics.exists() else {}
 
     def _write_examples(self, kind: str, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -228,20 +216,9 @@ class RunFolder:
         files.write_rows(self.path / f"{kind}.jsonl", rows)
 
     def _read_examples(self, kind: str) -> list[Row]:
-        """Read rows for figures and check each; empty if the run saved none.
-
-        Raises:
-            DamagedFileError: the file differs from its checksum.
-            ResultsError: a row is invalid or incomplete; the message names file and line.
-        """
-        path = self.path / f"{kind}.jsonl"
-        rows = files.read_rows(path) if self._verified(path).exists() else []
-        for line, row in enumerate(rows, start=1):
-            try:
-                EXAMPLE_CHECKS[kind](row)
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                raise ResultsError(f"{path}:{line}: {error!r}") from error
-        return rows
+        """Read rows for figures; empty if the run saved none."""
+        path = self.verified(self.path / f"{kind}.jsonl")
+        return files.read_rows(path) if path.exists() else []
 
     # Attention weights; hypotheses with their probabilities; candidate structures with their
     # weights; probabilities of a model that is forced to decode given targets.
@@ -254,15 +231,13 @@ class RunFolder:
     write_forced = partialmethod(_write_examples, "forced")
     read_forced = partialmethod(_read_examples, "forced")
 
-    def _verified(self, path: Path) -> Path:
-        """Check the file against its checksum, if it has one, and return ``path``.
+    def verified(self, path: Path) -> Path:
+        """Check a file of a finished run against the manifest, and return ``path``.
 
         Raises:
             DamagedFileError: the file differs from its checksum.
         """
-        if sidecar(path).exists():
-            checksums.verify(path)
-        elif self.done.exists() and checksums.damaged_files(self.path, [path.name]):
+        if self.done.exists() and checksums.damaged_files(self.path, [path.name]):
             raise DamagedFileError(f"{path} is damaged: it differs from {MANIFEST} beside it")
         return path
 

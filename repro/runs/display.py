@@ -17,24 +17,21 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
+from rich.console import Console
 from rich.markup import escape
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from repro.results import RunFolder, from_dict
 from repro.results.files import read_object
 from repro.runs.locking import is_claimed
 
-_COLOURS = {"done": "green", "skipped": "cyan", "failed": "red"}
+_COLOURS = {"done": "green", "failed": "red"}
 _POLL_SECONDS = {True: 0.5, False: 5.0}
 """Seconds between reads of the folders, by whether the output is a terminal."""
 _LINE_SECONDS = 60.0
 """Seconds between lines about the runs in progress if the output is not a terminal."""
 _SHOWN = 12
-"""Most runs in progress to list; of the others, only the number is shown."""
+"""Most runs in progress to list."""
 
 log = logging.getLogger("repro")
 
@@ -49,7 +46,6 @@ class RunState:
         status: ``"queued"``, ``"running"``, ``"done"``, ``"cached"`` or ``"failed"``.
         share: share of the training that is done.
         text: progress in words.
-        started_at: ``share`` when the display was opened.
     """
 
     folder: RunFolder
@@ -57,7 +53,6 @@ class RunState:
     status: str = "queued"
     share: float = 0.0
     text: str = ""
-    started_at: float = 0.0
 
     def poll(self) -> None:
         """Read the folder of a run that has not ended yet."""
@@ -83,20 +78,16 @@ class SweepDisplay:
     """Display of several runs while a block executes them; a context manager.
 
     Args:
-        states: one for each run.
-        title: what the runs are for.
-        watch: whether to read from the folders of the runs when they end, as for runs of other
-            processes; else :meth:`finished` reports it.
+        states: state of each run.
     """
 
-    def __init__(self, states: Sequence[RunState], title: str, watch: bool) -> None:
+    def __init__(self, states: Sequence[RunState]) -> None:
         self.states = {state.folder.run_id: state for state in states}
-        self.title, self.watch = title, watch
         self.console = Console(stderr=True, highlight=False, soft_wrap=True)
         self.quiet = not log.isEnabledFor(logging.INFO)
         self._ended: set[str] = set()
-        self._began = self._said = time.monotonic()
-        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._said = time.monotonic()
+        self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="display", daemon=True)
         self._context = ExitStack()
         for state in states:
@@ -106,7 +97,20 @@ class SweepDisplay:
                 self._ended.add(state.folder.run_id)
             elif state.status == "failed":  # it is tried again
                 state.status, state.share = "queued", 0.0
-            state.started_at = state.share
+        self._bars = Progress(
+            BarColumn(24),
+            TextColumn("{task.description}", markup=False),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=self.console,
+            transient=True,
+            disable=self.quiet or not self.console.is_terminal,
+            speed_estimate_period=float("inf"),
+            get_time=time.monotonic,
+        )
+        self._whole = self._bars.add_task("", total=len(states))
+        self._bars.update(self._whole, completed=sum(state.share for state in states))
+        self._rows = {name: self._bars.add_task("", total=1, visible=False) for name in self.states}
 
     def __enter__(self) -> Self:
         if self._ended and not self.quiet:
@@ -116,17 +120,14 @@ class SweepDisplay:
             from repro.runs.compilation_notice import announced_compilation
 
             self._context.enter_context(announced_compilation(self.print))
-        if self.console.is_terminal and not self.quiet:
-            live = Live(get_renderable=self.render, console=self.console, transient=True)
-            self._context.enter_context(live)
+        self._context.enter_context(self._bars)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
-        if self.watch:
-            self._poll()
+        self._poll()
         self._context.close()
 
     @property
@@ -137,54 +138,15 @@ class SweepDisplay:
         """Print a line above the display."""
         self.console.print(text)
 
-    def waiting(self, run_id: str, reason: str) -> None:
-        """Print that a run waits for another process that is working on it."""
+    def note(self, status: str, run_id: str, reason: str) -> None:
+        """Print what the folder of a run does not tell, as that it waits for another process."""
         label = escape(self.states[run_id].label)
-        self.print(f"[yellow]waiting[/] {run_id} {label}\n        {escape(reason)}")
+        self.print(f"[yellow]{status:>6}[/] {run_id} {label}\n        {escape(reason)}")
 
-    def finished(self, run_id: str, status: str, error: str = "") -> None:
-        """Show that a run ended, and how; only the first call for a run has an effect."""
-        with self._lock:
-            if run_id in self._ended:
-                return
-            self._ended.add(run_id)
-            state = self.states[run_id]
-            state.status, state.share = status, 1.0
-            if self.quiet and status != "failed":
-                return
-            line = f"[{_COLOURS[status]}]{status:>6}[/] {run_id} {self._counted}"
-            line += f"  {escape(state.label)}"
-            if left := self.time_left():
-                line += f"  [dim]{left} left[/]"
-            self.print(line + (f"\n       {escape(error)}" if error else ""))
-
-    def time_left(self) -> str:
+    def _time_left(self) -> str:
         """Estimate the time until all runs end, at the pace so far; empty before there is one."""
-        states = self.states.values()
-        work = sum(state.share - state.started_at for state in states)
-        rest = len(self.states) - sum(state.share for state in states)
-        elapsed = time.monotonic() - self._began
-        if rest <= 0 or work < 0.02 or elapsed < 1:
-            return ""
-        return str(timedelta(seconds=round(elapsed * rest / work)))
-
-    def render(self) -> RenderableType:
-        """Return the progress bar of the sweep, with its runs in progress below."""
-        states = [*self.states.values()]
-        running = [state for state in states if state.status == "running"]
-        failed = sum(state.status == "failed" for state in states)
-        elapsed = timedelta(seconds=round(time.monotonic() - self._began))
-        text = f"{self.title}  {self._counted} ended, {len(running)} running, {failed} failed"
-        left = self.time_left()
-        head, rows = Table.grid(padding=(0, 1)), Table.grid(padding=(0, 1))
-        bar = ProgressBar(len(states), sum(state.share for state in states), width=24)
-        head.add_row(bar, Text(f"{text}  {elapsed}" + (f", {left} left" if left else "")))
-        for state in running[:_SHOWN]:
-            small = ProgressBar(1.0, state.share, width=12)
-            rows.add_row(state.folder.run_id, small, state.text, Text(state.label, "dim"))
-        if len(running) > _SHOWN:
-            rows.add_row(f"and {len(running) - _SHOWN} more")
-        return Group(head, rows)
+        seconds = self._bars.tasks[self._whole].time_remaining
+        return f", {timedelta(seconds=round(seconds))} left" if seconds else ""
 
     def _follow(self) -> None:
         while not self._stop.wait(_POLL_SECONDS[self.console.is_terminal]):
@@ -196,18 +158,35 @@ class SweepDisplay:
             if running and not self.quiet:
                 names = [f"{state.folder.run_id} {state.text}" for state in running[:_SHOWN]]
                 line = f"{self._counted} ended, {len(running)} running: {escape('; '.join(names))}"
-                left = self.time_left()
-                self.print(line + (f", {left} left" if left else ""))
+                self.print(line + self._time_left())
 
     def _poll(self) -> None:
-        for run_id in self.states.keys() - self._ended:
-            state = self.states[run_id]
-            status = state.folder.status
-            if status not in ("done", "failed"):
-                state.poll()
-            elif self.watch:
-                reason = last_line(state.folder) if status == "failed" else ""
-                self.finished(run_id, status, reason)
+        for state in self.states.values():
+            if state.folder.run_id in self._ended:
+                continue
+            state.poll()
+            if state.status in ("done", "failed"):
+                self._ended.add(state.folder.run_id)
+                self._print_end(state)
+        states = self.states.values()
+        running = [state for state in states if state.status == "running"]
+        failed = sum(state.status == "failed" for state in states)
+        text = f"{self._counted} ended, {len(running)} running, {failed} failed"
+        self._bars.update(self._whole, completed=sum(one.share for one in states), description=text)
+        for name, state in self.states.items():
+            text = f"{name}  {state.text}  {state.label}"
+            shown = state in running[:_SHOWN]
+            self._bars.update(
+                self._rows[name], completed=state.share, description=text, visible=shown
+            )
+
+    def _print_end(self, state: RunState) -> None:
+        if self.quiet and state.status != "failed":
+            return
+        line = f"[{_COLOURS[state.status]}]{state.status:>6}[/] {state.folder.run_id}"
+        line += f" {self._counted}  {escape(state.label)}[dim]{self._time_left()}[/]"
+        error = last_line(state.folder) if state.status == "failed" else ""
+        self.print(line + (f"\n       {escape(error)}" if error else ""))
 
 
 def last_line(folder: RunFolder) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from shutil import which
 
 import torch
 
@@ -19,7 +18,6 @@ from repro.config.paths import in_checkout
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import UserError
 from repro.mappings.kernels import dispatch
-from repro.memory import keep_freed
 from repro.training import distributed
 
 _log = logging.getLogger(__name__)
@@ -115,20 +113,14 @@ def warn_of_precision(configs: Iterable[RunConfig]) -> None:
 
 
 def prepare_device(config: HardwareConfig) -> torch.device:
-    """Choose the device, set the number of CPU threads if configured, and tune the allocator.
+    """Choose the device, and set the number of CPU threads if configured.
 
     Raises:
-        ConfigError: CUDA, or a compiler for ``compile``, is requested but not available.
+        ConfigError: CUDA is requested but not available.
     """
     if config.threads is not None:
         torch.set_num_threads(config.threads)
-    device = choose_device(config)
-    if device.type == "cpu":
-        keep_freed()
-    compiler = os.environ.get("CXX", "g++")  # what torch.compile runs on a CPU
-    if config.compile and device.type == "cpu" and which(compiler) is None:
-        raise ConfigError(f"hardware.compile=true: no C++ compiler here ({compiler})")
-    return device
+    return choose_device(config)
 
 
 def describe_device(device: torch.device) -> str:

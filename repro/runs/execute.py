@@ -11,13 +11,14 @@ from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 
 from repro import NUMERIC_EPOCH
-from repro.atomic import atomic_path, scratch_folder
-from repro.checksums import DamagedFileError, remove, verify
+from repro.atomic import atomic_path
+from repro.checksums import DamagedFileError
 from repro.config.compose import to_yaml
 from repro.config.errors import ConfigError
 from repro.config.identity import NUISANCE, ensemble_id, run_id, settings, training_id
@@ -42,7 +43,7 @@ from repro.runs.environment import (
     require_memory,
     source_commit,
 )
-from repro.runs.locking import RunBusyError, RunLock, RunLostError, announce, run_lock
+from repro.runs.locking import RunBusyError, announce, run_lock
 from repro.tasks import CorpusIdentity, EnsembleEvaluation, Predictor, Task, task_spec
 from repro.tasks.instantiate import build_loss_mapping, build_mapping
 from repro.training import TrainingProgress, distributed
@@ -145,43 +146,34 @@ def check(run: Job) -> None:
             check_corpus(config)
 
 
-def execute(
-    config: RunConfig,
-    overrides: Sequence[str] = (),
-    on_busy: Callable[[RunBusyError], None] | None = None,
-) -> Outcome:
+def execute(run: Job, on_busy: Callable[[RunBusyError], None] | None = None) -> Outcome:
     """Execute one run, unless it is done already and its files are undamaged.
 
     A run with damaged files is repeated from its undamaged ones. A failing run leaves its
     traceback in its folder; Ctrl-C leaves a checkpoint and raises KeyboardInterrupt.
 
     Args:
-        config: the resolved configuration.
-        overrides: overrides that were typed, for the record and for messages.
+        run: the run, from :func:`locate`.
         on_busy: called once if another process works on the run, which is then waited for;
             without it, the outcome of such a run is ``"busy"``.
     """
-    run = locate(config, overrides)
-    while not is_finished(run.folder):
-        try:
-            with run_lock(run.folder.path, on_busy) as lock:
-                run.folder.reopen_if_damaged()
-                if run.folder.status == "done":  # by another process, before the lock was free
-                    return run.outcome("skipped")
-                try:
-                    _train_and_evaluate(run, lock)
-                except RunLostError:  # the folder belongs to another process now
-                    raise
-                except Exception as error:
-                    run.folder.mark_failed(traceback.format_exc())
-                    return run.outcome("failed", f"{type(error).__name__}: {error}")
-                return run.outcome("done")
-        except (RunBusyError, RunLostError) as error:
-            if on_busy is None:
-                return run.outcome("busy", str(error))
-        except Exception as error:  # the claim, or the mark of a failure, could not be written
-            return run.outcome("failed", f"{type(error).__name__}: {error}")
-    return run.outcome("skipped")
+    if is_finished(run.folder):
+        return run.outcome("skipped")
+    try:
+        with run_lock(run.folder.path, on_busy):
+            run.folder.reopen_if_damaged()
+            if run.folder.status == "done":  # by another process, before the lock was free
+                return run.outcome("skipped")
+            try:
+                _train_and_evaluate(run)
+            except Exception as error:
+                run.folder.mark_failed(traceback.format_exc())
+                return run.outcome("failed", f"{type(error).__name__}: {error}")
+            return run.outcome("done")
+    except RunBusyError as error:
+        return run.outcome("busy", str(error))
+    except Exception as error:  # the lock, or the mark of a failure, could not be written
+        return run.outcome("failed", f"{type(error).__name__}: {error}")
 
 
 def record_death(run: Job, reason: str) -> Outcome:
@@ -211,7 +203,7 @@ def is_finished(folder: RunFolder) -> bool:
     return not damaged
 
 
-def _train_and_evaluate(run: Job, lock: RunLock) -> None:
+def _train_and_evaluate(run: Job) -> None:
     config, folder = run.config, run.folder
     device = prepare_device(config.hardware)
     # The command that repeats the run, without where it is computed and stored.
@@ -222,8 +214,6 @@ def _train_and_evaluate(run: Job, lock: RunLock) -> None:
 
     def show(progress: TrainingProgress, batches: int) -> None:
         nonlocal shown_at
-        if lock.lost:
-            lock.check()
         if time.monotonic() - shown_at < _PROGRESS_SECONDS:
             return
         shown_at = time.monotonic()
@@ -254,10 +244,9 @@ def _train_and_evaluate(run: Job, lock: RunLock) -> None:
     recorded = progress.speeds() | progress.trends()
     scores |= {f"train/{name}": value for name, value in recorded.items()}
     seconds = progress.seconds + time.monotonic() - started
-    lock.check()
     finish(run, scores, environment, seconds, {"best_epoch": progress.best_epoch})
-    remove(folder.checkpoint)
-    remove(folder.progress)
+    folder.checkpoint.unlink(missing_ok=True)
+    folder.progress.unlink(missing_ok=True)
 
 
 def follow(config: RunConfig) -> None:
@@ -272,10 +261,10 @@ def follow(config: RunConfig) -> None:
             files = FitPaths(run.folder.checkpoint, run.folder.model)
             fit(task, config.training, files, lambda _row: None, lambda _progress, _batches: None)
         distributed.same(None)  # wait until the weights are written
-        with scratch_folder() as folder:
+        with TemporaryDirectory() as folder:
             load_weights(run.folder.model, task.model)
             task.model.eval()
-            task.evaluate(RunFolder(folder))
+            task.evaluate(RunFolder(Path(folder)))
 
 
 def monitored(folder: RunFolder) -> float:
@@ -300,12 +289,6 @@ def evaluate_best(task: Task[Any], folder: RunFolder) -> dict[str, float]:
 def _train_once(task: Task[Any], run: Job, device: str, show: Progress) -> TrainingProgress:
     """Train, unless another run has done the same training, whose result is then copied."""
     folder, config = run.folder, run.config
-    try:
-        verify(folder.checkpoint)
-        verify(folder.model)
-    except DamagedFileError as error:
-        _log.warning("%s; the training starts anew", error)
-        folder.discard_training()
     progress = _take_over_training(run, device)
     if distributed.same(progress is None):
         with closing(LOGGERS[config.logger.name](folder.path)) as logger:
@@ -340,9 +323,8 @@ def _take_over_training(run: Job, device: str) -> TrainingProgress | None:
             ended = other.read_training()
             if (ended.get("training"), ended.get("device")) == wanted and other.model.exists():
                 progress = TrainingProgress(**ended["progress"], history=other.read_history())
-                verify(other.model)
-                with atomic_path(run.folder.model, checksum=True) as temporary:
-                    shutil.copyfile(other.model, temporary)
+                with atomic_path(run.folder.model) as temporary:
+                    shutil.copyfile(other.verified(other.model), temporary)
                 return progress
         except (DamagedFileError, ResultsError) as error:
             _log.warning("%s; the training of this run is not used", error)
@@ -424,7 +406,7 @@ def evaluate_ensemble(members: Sequence[Job], command: str) -> RunFolder:
     if is_finished(folder):
         return folder
     ensemble = Job(config, members[0].corpus, folder)
-    with run_lock(folder.path, announce) as lock:
+    with run_lock(folder.path, announce):
         folder.reopen_if_damaged()
         if folder.status == "done":  # by another process, before the lock was free
             return folder
@@ -434,11 +416,10 @@ def evaluate_ensemble(members: Sequence[Job], command: str) -> RunFolder:
         tasks = []
         for member in members:
             task = build_task(member.config, device)
-            load_weights(member.folder.model, task.model)
+            load_weights(member.folder.verified(member.folder.model), task.model)
             task.model.eval()
             tasks.append(task)
         scores = ensemble_evaluation(config.task.name)(tasks, folder)
         seconds = time.monotonic() - started
-        lock.check()
         finish(ensemble, scores, environment, seconds, {"members": names}, names)
     return folder

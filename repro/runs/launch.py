@@ -7,17 +7,21 @@ read from its folder, whichever process computed it: the two exchange nothing el
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from hydra._internal.callbacks import Callbacks
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig
 
 from repro.config.compose import (
@@ -76,12 +80,10 @@ class Backend:
     Attributes:
         run: executes the runs of a batch.
         remote: whether runs are computed on other machines, whose devices cannot be checked here.
-        watch: whether the display reads from folders when runs end; else ``run`` reports it.
     """
 
     run: Callable[[Batch], object]
     remote: bool = False
-    watch: bool = True
 
 
 def prepare_jobs(overrides: Sequence[Sequence[str]]) -> list[Job]:
@@ -166,16 +168,8 @@ def launch_jobs(
         ConfigError: CUDA is requested but not available; nothing has been started.
         DataError: a corpus is malformed.
     """
-    if not backend.remote:
-        for job in jobs:
-            choose_device(job.config.hardware)
-        warn_of_precision(job.config for job in jobs)
-    for job in jobs:
-        check(job)
+    _check(jobs, backend.remote)
     checked()
-    for job in jobs:
-        if job.folder.status == "failed" and not is_claimed(job.folder.path):
-            job.folder.forget_failure()
     labels = labels_of(jobs)
     if folder is not None and any(job.folder.status != "done" for job in jobs):
         # For `repro status` and for the next rounds of the sweep.
@@ -184,13 +178,43 @@ def launch_jobs(
             kept["runs"].setdefault(run_id, label)  # labels of the whole sweep say more
         atomic_write_json(folder / "sweep.json", kept)
     states = [RunState(job.folder, labels[job.run_id]) for job in jobs]
-    with SweepDisplay(states, "runs", backend.watch) as display:
+    with SweepDisplay(states) as display:
         backend.run(Batch(jobs, settings, folder or Path(), display))
+
+
+def run_single(job: Job) -> Outcome:
+    """Check one run and execute it in this process; raise as :func:`launch_jobs` does."""
+    _check([job])
+    with SweepDisplay([RunState(job.folder, " ".join(job.overrides))]) as display:
+        return execute(job, lambda busy: display.note("waiting", job.run_id, str(busy)))
+
+
+def _check(jobs: Sequence[Job], remote: bool = False) -> None:
+    """Refuse runs that cannot start, before the first one does, and forget earlier failures."""
+    if not remote:
+        for job in jobs:
+            choose_device(job.config.hardware)
+        warn_of_precision(job.config for job in jobs)
+    for job in jobs:
+        check(job)
+    for job in jobs:
+        if job.folder.status == "failed" and not is_claimed(job.folder.path):
+            job.folder.forget_failure()
 
 
 def search_path(master: DictConfig) -> list[str]:
     """Return the overrides of a sweep that its runs need to find their choices."""
     return [item for item in master.hydra.overrides.hydra if item.startswith("hydra.searchpath")]
+
+
+@contextmanager
+def _sweep_of_hydra() -> Iterator[Any]:
+    """Yield Hydra with the suite's configuration; raise ConfigError for what it refuses."""
+    try:
+        with hydra_application() as application:
+            yield application.hydra
+    except CONFIG_ERRORS as error:
+        raise ConfigError(explain(error)) from error
 
 
 def multirun(overrides: Sequence[str]) -> Any:
@@ -202,12 +226,27 @@ def multirun(overrides: Sequence[str]) -> Any:
     Raises:
         ConfigError: an override is refused.
     """
-    try:
-        with hydra_application() as application:
-            assert application.hydra is not None
-            return application.hydra.multirun("config", run_task, list(overrides))
-    except CONFIG_ERRORS as error:
-        raise ConfigError(explain(error)) from error
+    with _sweep_of_hydra() as hydra:
+        return hydra.multirun("config", run_task, list(overrides))
+
+
+@contextmanager
+def launcher_of(overrides: Sequence[str]) -> Iterator[tuple[Launcher, DictConfig]]:
+    """Yield the launcher that overrides choose, and the configuration of a sweep with it.
+
+    Raises:
+        ConfigError: an override is refused.
+    """
+    with _sweep_of_hydra() as hydra:
+        master = hydra.compose_config("config", list(overrides), RunMode.MULTIRUN)
+        yield (
+            Plugins.instance().instantiate_launcher(
+                hydra_context=HydraContext(hydra.config_loader, Callbacks()),
+                task_function=run_task,
+                config=master,
+            ),
+            master,
+        )
 
 
 def run_task(cfg: DictConfig) -> float:
@@ -219,7 +258,7 @@ def run_task(cfg: DictConfig) -> float:
     Raises:
         RunFailedError: the run failed.
     """
-    outcome = execute(to_run_config(cfg), list(HydraConfig.get().overrides.task), announce)
+    outcome = execute(locate(to_run_config(cfg), HydraConfig.get().overrides.task), announce)
     if outcome.status == "failed":
         raise RunFailedError(f"{outcome.folder}: {outcome.error}")
     return monitored(RunFolder(outcome.folder))

@@ -174,7 +174,7 @@ def _model(folder: RunFolder, config: RunConfig) -> Predictor[Any]:
         stored = task.preparation()
     found = spec.restore(config, device, stored)
     try:
-        load_weights(folder.model, found.model)
+        load_weights(folder.verified(folder.model), found.model)
     except CheckpointError as error:
         raise ResultsError(str(error)) from error
     found.model.eval()

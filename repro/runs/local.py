@@ -44,7 +44,7 @@ def run_locally(batch: Batch) -> None:
                 queue.settle(slot, task, ended)
 
 
-BACKEND = Backend(run_locally, watch=False)
+BACKEND = Backend(run_locally)
 
 
 def parallel_runs(batch: Batch) -> int:
@@ -94,12 +94,13 @@ class _Queue:
 
     def settle(self, slot: int, task: _Task, outcome: Outcome) -> None:
         if outcome.status == "busy":
-            self._display.waiting(outcome.run_id, outcome.error)
+            self._display.note("waiting", outcome.run_id, outcome.error)
             group = self._slots.pop(slot)
             group.appendleft(task._replace(awaited=True))
             self._postponed.append(group)
             return
-        self._display.finished(outcome.run_id, outcome.status, outcome.error)
+        if outcome.status == "failed" and task.job.folder.status != "failed":  # no room for a mark
+            self._display.note("failed", outcome.run_id, outcome.error)
         if outcome.status == "failed" and task.job.config.fail_fast:
             for groups in (self._fresh, self._postponed, self._slots):
                 groups.clear()
@@ -107,4 +108,4 @@ class _Queue:
 
 def _perform(task: _Task) -> Outcome:
     silently = (lambda _: None) if task.awaited else None  # reported when it was postponed
-    return execute(task.job.config, task.job.overrides, silently)
+    return execute(task.job, silently)

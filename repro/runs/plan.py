@@ -93,7 +93,7 @@ def plan(
         done, todo, reasons = set[str](), dict[str, RunConfig](), dict[str, str]()
         for run in runs:
             if (found := finished(archive, run, whole)) is not None:
-                done.add(found.record.run_id)
+                done.add(found.run_id)
                 continue
             config = composed(run.overrides)
             key = str(settings(config))

@@ -1,8 +1,7 @@
 """Artefacts of the papers, from their experiment files to the report."""
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -13,11 +12,18 @@ from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
 from repro.config.experiment import load_experiment
 from repro.config.planning import PlannedRun, plan_runs
-from repro.results import Archive, CellRun, RunFolder, figure_path, require_writable, run_folder
-from repro.results.cells import following_cell_runs
+from repro.results import Archive, Record, RunFolder, figure_path, require_writable, run_folder
+from repro.results.cells import following_runs
 from repro.runs.environment import describe_versions, source_commit
 from repro.runs.execute import Outcome, evaluate_ensemble, is_finished, locate
-from repro.runs.launch import distinct, multirun, prepare_jobs, print_plan, run_jobs
+from repro.runs.launch import (
+    distinct,
+    launcher_of,
+    prepare_jobs,
+    print_plan,
+    run_jobs,
+)
+from repro.runs.own_examples import write_own_examples
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ class Request:
         overrides: further overrides, for example ``["data_dir=...", "hardware=cuda"]``.
         columns: columns whose runs to execute; None for all.
         fresh: repeat runs recorded under an earlier numeric epoch or protocol.
+        dry_run: only list the runs of the first round.
     """
 
     names: Sequence[str]
@@ -48,6 +55,7 @@ class Request:
     overrides: Sequence[str] = ()
     columns: Sequence[str] | None = None
     fresh: bool = False
+    dry_run: bool = False
 
 
 def reproduce(request: Request) -> Reproduction:
@@ -62,25 +70,15 @@ def reproduce(request: Request) -> Reproduction:
     """
     sweep = [item for item in request.overrides if item.startswith(("hydra.", "hydra/"))]
     settings = [item for item in request.overrides if item not in sweep]
-    # The request as JSON, without characters that Hydra interprets.
-    text = json.dumps(asdict(replace(request, overrides=settings)))
-    text = text.replace("'", "\\u0027").replace("$", "\\u0024")
-    chosen = ["hydra/sweeper=experiment", f"hydra.sweeper.request='{text}'"]
     folders = [item for item in settings if item.startswith("results_dir=")]
-    done: Reproduction = multirun([*chosen, f"scale={request.scale}", *folders, *sweep])
-    return done
+    with launcher_of([f"scale={request.scale}", *folders, *sweep]) as (launcher, master):
+        return _reproduce(replace(request, overrides=settings), launcher, master)
 
 
-def reproduce_with(
-    request: Request, launcher: Launcher, master: DictConfig, dry_run: bool = False
-) -> Reproduction:
+def _reproduce(request: Request, launcher: Launcher, master: DictConfig) -> Reproduction:
     """Reproduce artefacts through a launcher, in rounds if a setting is tuned.
 
-    Args:
-        request: what to reproduce.
-        launcher: a launcher of Hydra; if it detaches, only one round of runs is submitted.
-        master: the configuration of the sweep.
-        dry_run: only list the runs of the first round.
+    If the launcher detaches, only one round of runs is submitted.
     """
     # Not at the end: a long sweep must not pick up code edited meanwhile. A plan needs none of it.
     from repro.report import Origin, build_report, export_figure_data
@@ -106,7 +104,7 @@ def reproduce_with(
         lacking = dict.fromkeys(run.overrides for run, one in found.items() if one is None)
         new = [overrides for overrides in lacking if overrides not in located]
         jobs = distinct(prepare_jobs([[*overrides, *extra] for overrides in new]))
-        if dry_run:
+        if request.dry_run:
             print_plan(jobs)
             return Reproduction([])
         outcomes += run_jobs(jobs, launcher, master)
@@ -116,7 +114,10 @@ def reproduce_with(
         located |= {*new}
         if new:
             continue
-        more = {e.name: following_cell_runs(e, scale, plans[e.name], found) for e in experiments}
+        more = {
+            e.name: following_runs(e, scale, {run: found[run] for run in plans[e.name]})
+            for e in experiments
+        }
         if not any(more.values()):
             break
         plans = {name: [*plan, *more[name]] for name, plan in plans.items()}
@@ -135,10 +136,11 @@ def reproduce_with(
             if all(member.folder.status == "done" for member in members):
                 evaluate_ensemble(members, f"repro reproduce {experiment.name} scale={scale}")
     archive = Archive(results_dir, scale, changes)
+    write_own_examples(archive, names)
     return Reproduction(outcomes, build_report(archive, names))
 
 
-def finished(archive: Archive, run: PlannedRun, is_whole: Callable[[Path], bool]) -> CellRun | None:
+def finished(archive: Archive, run: PlannedRun, is_whole: Callable[[Path], bool]) -> Record | None:
     """Find the recorded run of a planned one; None if files that the artefact needs are missing.
 
     A figure without data needs the folders of its runs, an ensemble those of its members. The
@@ -147,7 +149,7 @@ def finished(archive: Archive, run: PlannedRun, is_whole: Callable[[Path], bool]
     found = archive.find(run)
     if found is None:
         return None
-    folder = run_folder(archive.results_dir, archive.scale, found.record.run_id)
+    folder = run_folder(archive.results_dir, archive.scale, found.run_id)
     if folder.path.exists():
         return found if is_whole(folder.path) else None
     experiment = load_experiment(run.experiment)

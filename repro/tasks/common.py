@@ -9,6 +9,7 @@ import torch
 
 from repro.config.schema import RunConfig
 from repro.data.errors import DataError
+from repro.data.files import numbered_lines
 from repro.results.prediction import shorten
 
 BatchT = TypeVar("BatchT")
@@ -90,6 +91,26 @@ def check_length(symbols: Sequence[object]) -> None:
         raise ValueError(
             f"{len(symbols):,} symbols, the limit of an input is {LONGEST_INPUT}; split it"
         )
+
+
+def own_examples(
+    read: Callable[[Iterable[tuple[int, str]], Path], Iterator[ExampleT]], path: Path
+) -> list[tuple[ExampleT, str]]:
+    """Read inputs with the outputs that are right: the lines of ``<stem>.gold.txt``.
+
+    Args:
+        read: reads the inputs, as ``Predictor.read``.
+        path: file of the inputs.
+
+    Raises:
+        DataError: an input is malformed, or the number of outputs is another one.
+    """
+    gold = path.with_name(f"{path.stem}.gold.txt")
+    outputs = [line for _, line in numbered_lines(gold.read_bytes(), gold)]
+    inputs = [*read(numbered_lines(path.read_bytes(), path), path)]
+    if len(inputs) != len(outputs):
+        raise DataError(f"{gold}: expected {len(inputs)} lines, one for each input of {path.name}")
+    return [*zip(inputs, outputs, strict=True)]
 
 
 def each_line(

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
@@ -36,10 +36,17 @@ from repro.data.sentence_search import sentence_digest
 from repro.data.vocabulary import SPECIALS, Vocabulary
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.labels import Labels
-from repro.results import RunFolder
+from repro.results import OWN_SPLIT, RunFolder
 from repro.results.files import write_rows
 from repro.results.prediction import AttentionMap, Candidate, Prediction, Wanted
-from repro.tasks.common import LazyBatches, autocast, check_length, check_name, own_folder
+from repro.tasks.common import (
+    LazyBatches,
+    autocast,
+    check_length,
+    check_name,
+    own_examples,
+    own_folder,
+)
 from repro.tasks.instantiate import build_loss, build_loss_mapping
 from repro.tasks.protocol import CorpusIdentity, Scores
 from repro.training import distributed
@@ -336,8 +343,27 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
                 ({"id": example.pair_id, "label": label} for example, label in rows),
             )
         folder.write_statistics(whole.statistics)
-        folder.write_attention(self.weight_rows())
+        folder.write_attention(self.weight_rows(self.data.dev, self.stored_pairs()))
         return whole.values
+
+    def stored_pairs(self) -> list[int]:
+        """Return the positions of the validation pairs that figures may show."""
+        first, shown = self.settings.stored_examples, map(sentence_digest, self.settings.shown)
+        texts = (" ".join(example.hypothesis) for example in self.data.dev.examples)
+        keys, wanted = map(sentence_digest, texts), {*shown}
+        return [place for place, key in enumerate(keys) if place < first or key in wanted]
+
+    examples_file = "entailment.tsv"
+
+    def write_own_examples(self, path: Path, folder: RunFolder) -> None:
+        """Write labels and weights of the pairs of a file; see ``Illustrated``."""
+        pairs = [
+            replace(pair, pair_id=f"own{place}", label=self.data.labels.index(gold))
+            for place, (pair, gold) in enumerate(own_examples(self.read, path))
+        ]
+        split = PairSplit(pairs, EncodedPairs(pairs, self.data.vocabulary))
+        rows = self.weight_rows(split, range(len(pairs)))
+        folder.write_attention([row | {"split": OWN_SPLIT} for row in rows])
 
     @torch.no_grad()
     def predict_split(self, split: PairSplit) -> Predictions:
@@ -398,20 +424,16 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
                 yield place, prediction
 
     @torch.no_grad()
-    def weight_rows(self) -> list[dict[str, Any]]:
-        """Return words, labels and weights of the validation pairs that figures may show."""
+    def weight_rows(self, split: PairSplit, places: Sequence[int]) -> list[dict[str, Any]]:
+        """Return words, labels and weights of the pairs at some positions of a split."""
         rows: list[dict[str, Any]] = []
-        examples, first = self.data.dev.examples, self.settings.stored_examples
-        shown = {sentence_digest(text) for text in self.settings.shown}
-        hypotheses = (sentence_digest(" ".join(example.hypothesis)) for example in examples)
-        stored = [place for place, key in enumerate(hypotheses) if place < first or key in shown]
-        for batch in self._ordered(self.data.dev, stored):
+        for batch in self._ordered(split, places):
             found = self.read_batch(batch)
             labels = found.logits.argmax(1).tolist()
             described = self.describe_weights(found, batch)
-            places = batch.indices.tolist()
-            for place, label, weights in zip(places, labels, described, strict=True):
-                example = examples[place]
+            found_at = batch.indices.tolist()
+            for place, label, weights in zip(found_at, labels, described, strict=True):
+                example = split.examples[place]
                 row = {
                     "index": place,
                     "pair": example.pair_id,

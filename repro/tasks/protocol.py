@@ -66,6 +66,25 @@ class Predictor(Protocol[ExampleT]):
         ...
 
 
+@runtime_checkable
+class Illustrated(Protocol):
+    """Model whose weights and outputs figures show for the inputs of ``experiments/examples``."""
+
+    @property
+    def examples_file(self) -> str:
+        """Name of the file of inputs, in the format of ``repro predict``."""
+
+    def write_own_examples(self, path: Path, folder: RunFolder) -> None:
+        """Write what :meth:`Task.evaluate` stores for figures, for each input of a file.
+
+        Args:
+            path: the file; the outputs that are right stand beside it, see
+                :func:`~repro.tasks.common.own_examples`.
+            folder: where attention, hypotheses, candidate structures or probabilities go.
+        """
+        ...
+
+
 EnsembleEvaluation = Callable[[Sequence[Task[Any]], RunFolder], Scores]
 """Function that evaluates trained tasks as one ensemble and writes predictions to a folder."""
 

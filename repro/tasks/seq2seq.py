@@ -143,8 +143,6 @@ class Seq2SeqTask:
         )
         initialise(self.model, model.init_range)
         self.model.to(device)
-        if config.hardware.compile:
-            self.model.decoder.compile_step()
 
     def batches(self, epoch: int) -> LazyBatches[Seq2SeqBatch]:
         """Return the training batches of one epoch."""

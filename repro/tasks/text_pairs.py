@@ -17,17 +17,17 @@ from repro.config.schema.seq2seq import RescoredBeamConfig
 from repro.config.schema.text_pairs import EncodingSettings, TextRun, TextSettings, TextTaskConfig
 from repro.data.batching import collate
 from repro.data.pair import Pair
-from repro.data.parallel import ParallelCorpus, read_pairs
+from repro.data.parallel import ParallelCorpus
 from repro.data.preparation import SINK, PreparedCorpus, prepare, prune_tests, stage_name
 from repro.data.segmentation import join_subwords, moses_detokeniser
 from repro.data.sentence_search import find_pairs
-from repro.data.vocabulary import SPECIALS, Vocabulary
+from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, Hypothesis, StepModel, forced
-from repro.decoding.penalties import Penalties, replace_unknown, rescored
+from repro.decoding.penalties import Penalties, rescored
 from repro.evaluation.metrics import Evaluation
-from repro.results import RunFolder
+from repro.results import OWN_SPLIT, RunFolder
 from repro.results.prediction import shorten
-from repro.tasks.common import check_length, each_line
+from repro.tasks.common import check_length, each_line, own_examples
 from repro.tasks.fertility import build_fertility
 from repro.tasks.protocol import Scores
 from repro.tasks.seq2seq import STOP, Seq2SeqTask
@@ -238,7 +238,7 @@ class TextPairsTask(Seq2SeqTask, ABC):
         self.task, self.decoding = config.task, config.decoding
         length, coverage = self.decoding.length_penalty, self.decoding.coverage_penalty
         self.penalties = Penalties(length, coverage, self.decoding.coverage_floor)
-        self.needs_attention = bool(coverage) or self.decoding.replace_unknown
+        self.needs_attention = bool(coverage)
         self.min_length = config.decoding.min_length
         self.sink = isinstance(config.mapping, BoundedConfig)
         fertility = None
@@ -269,19 +269,38 @@ class TextPairsTask(Seq2SeqTask, ABC):
             whole.values["dev/length_penalty"] = penalties.length
             whole.values["dev/coverage_penalty"] = penalties.coverage
         for split in ("dev", *self.data.corpus.tests):
-            outputs = self._outputs(split, self._search(split, penalties), penalties)
+            outputs = self._outputs(self._search(split, penalties), penalties)
             lines = "".join(f"{' '.join(words)}\n" for words in outputs)
             atomic_write_text(folder.predictions / f"{split}.txt", lines)
             whole.update(self.score(split, outputs))
         folder.write_statistics(whole.statistics)
-        # Attention and forced decoding of the examples that figures may show.
         examples = stored_examples(self.data, self.task.stored_examples, self.task.shown)
+        self._write_examples(examples, folder, penalties)
+        return whole.values
+
+    @property
+    def examples_file(self) -> str:
+        """Name of the file of inputs; see ``Illustrated``."""
+        return f"{self.task.name}.{self.data.corpus.source}-{self.data.corpus.target}.txt"
+
+    def write_own_examples(self, path: Path, folder: RunFolder) -> None:
+        """Write attention and forced decoding of the inputs of a file; see ``Illustrated``."""
+        encode = self.data.target_encoder(part_of(TextSettings, self.config.data))
+        examples = [
+            Example(OWN_SPLIT, place, Pair(one.pair.source, encode(gold)))
+            for place, (one, gold) in enumerate(own_examples(self.read, path))
+        ]
+        self._write_examples(examples, folder, self.penalties)
+
+    def _write_examples(
+        self, examples: Sequence[Example], folder: RunFolder, penalties: Penalties
+    ) -> None:
+        """Write the attention and the forced decoding of examples that figures may show."""
         pairs = [example.pair for example in examples]
         results = self.search(self.model, pairs, keep_attention=True)
         best = [rescored(result.hypotheses, penalties)[:1] for result in results]
         folder.write_attention(_attention_rows(self.data, examples, best))
         folder.write_forced(forced_rows(self.model, self.data, examples, self.device))
-        return whole.values
 
     def _penalties(self) -> Penalties:
         """Return the penalties as configured, or the best ones on the validation data.
@@ -296,31 +315,20 @@ class TextPairsTask(Seq2SeqTask, ABC):
         choices = [replace(fixed, length=alpha, coverage=beta) for alpha, beta in grid]
         # Any nonzero coverage penalty makes the search keep the attention.
         found = self._search("dev", replace(fixed, coverage=1.0))
-        qualities = [self.quality(self._outputs("dev", found, one)) for one in choices]
+        qualities = [self.quality(self._outputs(found, one)) for one in choices]
         return choices[qualities.index(max(qualities))]
 
     def _search(self, split: str, penalties: Penalties) -> list[BeamResult]:
-        keep = bool(penalties.coverage) or self.decoding.replace_unknown
+        keep = bool(penalties.coverage)
         return self.search(self.model, self.data.splits[split], keep_attention=keep)
 
-    def _outputs(
-        self, split: str, results: Sequence[BeamResult], penalties: Penalties
-    ) -> list[Words]:
+    def _outputs(self, results: Sequence[BeamResult], penalties: Penalties) -> list[Words]:
         """Return the words of each best hypothesis, an empty list if the search found none."""
         best = [rescored(result.hypotheses, penalties)[:1] for result in results]
-        sources: Iterable[Sequence[str]] = [()] * len(best)
-        if self.decoding.replace_unknown:
-            sink = [SINK] * self.sink
-            sources = ([*pair[0].split(), *sink] for pair in read_pairs(self.data.texts[split]))
-        pairs = zip(best, sources, strict=True)
-        return [self._words(found[0], source) if found else [] for found, source in pairs]
+        return [self._words(found[0]) if found else [] for found in best]
 
-    def _words(self, hypothesis: Hypothesis, source: Sequence[str]) -> Words:
-        """Return the words of a hypothesis; ``source`` is read to replace unknown ones."""
-        symbols = self.data.target.decode(hypothesis.tokens)
-        if self.decoding.replace_unknown:
-            return replace_unknown(symbols, SPECIALS[Vocabulary.UNK], hypothesis, source)
-        return join_subwords(symbols)
+    def _words(self, hypothesis: Hypothesis) -> Words:
+        return join_subwords(self.data.target.decode(hypothesis.tokens))
 
     @cached_property
     def detokenise(self) -> Callable[[str], str]:
@@ -333,7 +341,7 @@ class TextPairsTask(Seq2SeqTask, ABC):
 
     def text(self, example: TextInput, hypothesis: Hypothesis) -> str:
         """Return a hypothesis as plain text."""
-        return self.detokenise(" ".join(self._words(hypothesis, example.source)))
+        return self.detokenise(" ".join(self._words(hypothesis)))
 
     def preparation(self) -> dict[str, Any]:
         """Return vocabularies, merges and properties of the corpus; see ``Predictor``."""

@@ -9,7 +9,6 @@ from safetensors.torch import load_file, save
 from torch import nn
 
 from repro.atomic import atomic_path, atomic_write_bytes
-from repro.checksums import verify
 
 
 class CheckpointError(RuntimeError):
@@ -90,7 +89,7 @@ def save_checkpoint(path: Path, progress: TrainingProgress, state: dict[str, Any
     """
     content = {"progress": asdict(progress), "state": state}
     # A stream, unlike a path, raises OSError for errors such as a full disk.
-    with atomic_path(path, checksum=True) as temporary, temporary.open("wb") as stream:
+    with atomic_path(path) as temporary, temporary.open("wb") as stream:
         torch.save(content, stream)
 
 
@@ -98,10 +97,8 @@ def load_checkpoint(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
     """Read what :func:`save_checkpoint` wrote; only tensors and plain values are loaded.
 
     Raises:
-        DamagedFileError: the file differs from its checksum.
         CheckpointError: the file is not a checkpoint.
     """
-    verify(path)
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
         return TrainingProgress(**content["progress"]), content["state"]
@@ -111,20 +108,18 @@ def load_checkpoint(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
 
 
 def save_weights(path: Path, model: nn.Module) -> None:
-    """Write a model's parameters as safetensors, atomically and with a checksum."""
+    """Write a model's parameters as safetensors, atomically."""
     tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
     # Not save_file: it creates files that only their owner may read, whatever the umask.
-    atomic_write_bytes(path, save(tensors), checksum=True)
+    atomic_write_bytes(path, save(tensors))
 
 
 def load_weights(path: Path, model: nn.Module) -> None:
     """Load parameters written by :func:`save_weights`.
 
     Raises:
-        DamagedFileError: the file differs from its checksum.
         CheckpointError: the file is missing or of another model.
     """
-    verify(path)
     try:
         model.load_state_dict(load_file(path))
     except Exception as error:

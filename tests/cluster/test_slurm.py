@@ -14,7 +14,7 @@ from slurm_node import slurm_node, why_not
 
 from repro.config.compose import compose_run
 from repro.results import RunFolder, list_runs
-from repro.runs.execute import execute
+from repro.runs.execute import execute, locate
 from repro.runs.launch import prepare_jobs
 
 REASON = why_not()
@@ -114,7 +114,7 @@ def test_a_table_with_a_requeued_and_a_failing_job(how: str, start: Start, tmp_p
     log = next(file.parent.glob(f"logs/{ids[number]}_*.out")).read_text()
     assert log.count("Starting with JobEnvironment") == 2
     again = [*elements[number][0], f"results_dir={tmp_path / 'again'}"]
-    whole = execute(compose_run(again), again)
+    whole = execute(locate(compose_run(again), again))
     assert numbers(requeued) == numbers(RunFolder(whole.folder))
     assert [row["train_loss"] for row in requeued.read_history()] == [
         row["train_loss"] for row in RunFolder(whole.folder).read_history()

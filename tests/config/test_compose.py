@@ -82,7 +82,7 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
         ("task.setting=low", "one of medium, high"),
         ("task=nmt2", "choose task= one of"),
         ("precision=fp8", "one of fp32, bf16"),
-        ("hardware.compile=maybe", "hardware.compile"),
+        ("fail_fast=maybe", "fail_fast"),
         ("seed=-1", "seed is -1"),
         ("seed=9223372036854775808", "a number in [0, 9223372036854775808)"),
         ("mapping.alpha", "cannot read 'mapping.alpha'; expected KEY=VALUE"),

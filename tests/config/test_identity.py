@@ -14,7 +14,7 @@ def identity(*overrides: str, fingerprint: str = "f") -> str:
 @pytest.mark.parametrize(
     "override",
     [
-        "hardware=cpu", "hardware.threads=1", "hardware.compile=true", "logger=tensorboard",
+        "hardware=cpu", "hardware.threads=1", "logger=tensorboard",
         "results_dir=/elsewhere", "data_dir=/elsewhere", "fail_fast=true",
         "training.checkpoint_minutes=1", "task.shown=[a]",
     ],

@@ -15,7 +15,7 @@ from threading import Thread
 
 import pytest
 
-from repro.data import commands, download
+from repro.data import commands
 from repro.data.corpora import Corpus, Download, declared_corpora
 from repro.data.corpora.treebanks import TreebankFiles
 from repro.data.download import (
@@ -346,28 +346,6 @@ def test_links_and_devices_are_refused(tmp_path, kind):
     assert files_below(tmp_path) == {"archive"}
 
 
-@pytest.mark.parametrize("link", ["out", "out/de-en", "out/de-en/train.de"])
-def test_nothing_is_written_through_a_symbolic_link(tmp_path, link):
-    file = write_tar(tmp_path / "archive", ARCHIVED)
-    outside = tmp_path / "outside"
-    (outside / "de-en").mkdir(parents=True)
-    (outside / "train.de").write_text("precious")
-    (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / link).symlink_to(outside / "train.de" if link.endswith(".de") else outside)
-    before = files_below(outside)
-    with pytest.raises(DataError, match="is a symbolic link"):
-        unpack(file, tmp_path / "out", WANTED)
-    assert files_below(outside) == before
-    assert (outside / "train.de").read_text() == "precious"
-
-
-def test_a_folder_where_a_file_belongs_is_refused_before_anything_is_written(tmp_path):
-    (tmp_path / "out/de-en/train.en").mkdir(parents=True)
-    with pytest.raises(DataError, match=r"train\.en is in the way"):
-        unpack(write_tar(tmp_path / "archive", ARCHIVED), tmp_path / "out", WANTED)
-    assert files_below(tmp_path) == {"archive"}
-
-
 @pytest.mark.parametrize("mode", ["w:gz", "w:xz", "w:bz2"])
 def test_a_damaged_compressed_archive_never_gives_other_bytes(tmp_path, mode):
     """The bytes do not compress, so that most damage leaves a stream that can be decompressed."""
@@ -413,30 +391,6 @@ def test_what_is_no_archive_is_refused(tmp_path):
     file = write_tar(tmp_path / "other", {"README": b"x"})
     with pytest.raises(DataError, match=r"no file in it is named \*\.de"):
         unpack(file, tmp_path / "out", WANTED)
-
-
-@pytest.mark.parametrize("kind", ["zip", "zip, unwanted", "tar", "tar, unwanted", "name", "end"])
-def test_more_than_the_limit_is_not_unpacked(tmp_path, monkeypatch, kind):
-    """Zeros as a member that is wanted or not, as the name of a member, or behind the end."""
-    monkeypatch.setattr(download, "MOST_BYTES", 100_000)
-    file, zeros = tmp_path / "archive", bytes(200_000)
-    large = "README" if "unwanted" in kind else "b.de"
-    if kind.startswith("zip"):
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as zipped:
-            zipped.writestr("a.de", b"x")
-            zipped.writestr(large, zeros)
-    elif kind.startswith("tar"):
-        write_tar(file, {"a.de": b"x", large: zeros})
-    elif kind == "name":
-        write_tar(file, {"a.de": b"x", "b" * len(zeros): b""})
-    else:
-        file.write_bytes(
-            gzip.compress(gzip.decompress(write_tar(file, {"a.de": b"x"}).read_bytes()) + zeros)
-        )
-    assert file.stat().st_size < 10_000
-    with pytest.raises(DataError, match="more than 100,000 bytes"):
-        unpack(file, tmp_path / "out", WANTED)
-    assert files_below(tmp_path) == {"archive"}
 
 
 @pytest.mark.parametrize("mode", ["w:gz", "w"])

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from repro.decoding import Hypothesis
-from repro.decoding.penalties import Penalties, replace_unknown, rescored
+from repro.decoding.penalties import Penalties, rescored
 
 
 def hypothesis(log_probability, attention, tokens=(4, 5)):
@@ -53,10 +53,3 @@ def test_attention_is_needed_for_coverage_only():
 def test_floor_must_be_a_penalty():
     with pytest.raises(ValueError, match="floor"):
         Penalties(floor=0.0)
-
-
-def test_unknown_words_are_copied_from_where_attention_looks():
-    words = replace_unknown(["the", "<unk>"], "<unk>", FULL, ["das", "Xylophon"])
-    assert words == ["the", "Xylophon"]
-    with pytest.raises(ValueError, match="source words"):
-        replace_unknown(["<unk>"], "<unk>", FULL, ["das"])

@@ -29,7 +29,8 @@ def test_a_metric_reads_outputs_and_sums_or_neither() -> None:
 def test_values_are_the_form_of_the_summed_statistics() -> None:
     texts = Translations([list("aabaab"), ["c", "c"], ["a"]], [list("abc"), ["c"], ["d", "e"]])
     found = score_outputs("test", texts)
-    assert set(found.values) == set(found.statistics) == {"test/bleu", "test/bleu_lc", "test/rep"}
+    names = {f"test/{name}" for name in ("bleu", "bleu_lc", "rep", "rep_printed")}
+    assert set(found.values) == set(found.statistics) == names
     for name, rows in found.statistics.items():
         form = form_of(name)
         assert form is not None

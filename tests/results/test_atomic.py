@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from repro.atomic import scratch_folder, temporary_beside
 from repro.results import atomic_write_bytes, atomic_write_json, atomic_write_text
 
 
@@ -77,13 +76,7 @@ def test_json_round_trip_and_no_nan(tmp_path: Path) -> None:
     assert json.loads(path.read_text(encoding="utf-8")) == {"ä": [1, 2.5, None]}
 
 
-def _dead_process() -> int:
-    child = subprocess.Popen([sys.executable, "-c", ""])
-    child.wait(30)
-    return child.pid
-
-
-def test_the_next_write_removes_what_killed_processes_left(tmp_path: Path) -> None:
+def test_a_write_removes_what_killed_processes_left_a_day_ago(tmp_path: Path) -> None:
     code = f"""
 import os, pathlib
 from repro.atomic import atomic_path, temporary_beside
@@ -94,44 +87,18 @@ with atomic_path(target) as temporary:
     os.kill(os.getpid(), 9)
 """
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == -signal.SIGKILL
-    assert len(os.listdir(tmp_path)) == 2
-    atomic_write_text(tmp_path / "other", "x")
-    assert os.listdir(tmp_path) == ["other"]
-
-
-def test_temporary_files_of_living_and_of_unknown_writers_are_kept(tmp_path: Path) -> None:
-    living = temporary_beside(tmp_path / "living")  # its process is this one
-    pid, day = _dead_process(), 24 * 3600
-    elsewhere = tmp_path / f".file.00000000-{pid}-01234567.tmp"  # of a process of another machine
-    folder = tmp_path / f".folder.00000000-{pid}-01234567.tmp"
+    left = [*tmp_path.iterdir()]
+    (folder,) = (path for path in left if path.is_dir())
+    (folder / "new").write_text("x")
     foreign = tmp_path / ".editor.tmp"
-    folder.mkdir()
-    kept = {living, elsewhere, folder / "new", foreign}
-    for path in kept:
-        path.write_text("x")
-    for path in (living, folder, foreign):
-        os.utime(path, (time.time() - 2 * day,) * 2)
+    foreign.write_text("x")
     atomic_write_text(tmp_path / "other", "x")
-    assert all(path.exists() for path in kept)
-    for path in (elsewhere, folder / "new", folder):
-        os.utime(path, (time.time() - 2 * day,) * 2)
+    assert all(path.exists() for path in left)  # their process may still be running
+    for path in (*left, foreign):
+        os.utime(path, (time.time() - 2 * 24 * 3600,) * 2)
     atomic_write_text(tmp_path / "other", "x")
-    assert {path.name for path in tmp_path.iterdir()} == {living.name, foreign.name, "other"}
-
-
-def test_the_scratch_folder_of_a_killed_process_is_removed_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    code = """
-import os
-from repro.atomic import scratch_folder
-with scratch_folder():
-    os.kill(os.getpid(), 9)
-"""
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", code], env=environment, timeout=60)
-    (left,) = tmp_path.iterdir()
-    with scratch_folder() as folder:
-        assert list(tmp_path.iterdir()) == [folder] != [left]
-    assert not list(tmp_path.iterdir())
+    assert folder.exists()  # something in it is new
+    os.utime(folder / "new", (0, 0))
+    os.utime(folder, (0, 0))
+    atomic_write_text(tmp_path / "other", "x")
+    assert {path.name for path in tmp_path.iterdir()} == {".editor.tmp", "other"}

@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from repro.checksums import DamagedFileError, sidecar
 from repro.results import Comparison, ResultsError, read_comparisons, write_comparisons
 
 ONE = Comparison(
@@ -41,7 +40,6 @@ def test_p_values_are_probabilities(p_value: float) -> None:
 
 def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
     path = write_comparisons(tmp_path, "demo", [ONE])
-    sidecar(path).unlink()
     path.write_bytes(path.read_bytes().replace(b",1000,", b",\xff,"))
     with pytest.raises(ResultsError, match=r"significance\.csv:2"):
         read_comparisons(tmp_path, "demo")
@@ -65,8 +63,5 @@ def test_a_damaged_file_is_refused_by_name(
 ) -> None:
     path = write_comparisons(tmp_path, "demo", [ONE])
     path.write_text(path.read_text().replace(old, new, 1))
-    with pytest.raises(DamagedFileError, match=r"significance\.csv is damaged"):
-        read_comparisons(tmp_path, "demo")
-    sidecar(path).unlink()  # as if it was written by hand
     with pytest.raises(ResultsError, match=rf"significance\.csv:{message}"):
         read_comparisons(tmp_path, "demo")

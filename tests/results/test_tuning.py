@@ -1,5 +1,7 @@
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -8,6 +10,7 @@ from repro.config.planning import PlannedRun, plan_runs
 from repro.results.cells import following_runs
 
 GRID = [0.5, 1.0, 2.0]
+TUNED_BY = ("dev/uas", "dev/trees", "dev/tree_loss")
 
 
 def tuned(**changes: object) -> Experiment:
@@ -28,17 +31,22 @@ def tuned(**changes: object) -> Experiment:
     )
 
 
+def measured(planned: Sequence[PlannedRun], scores: Mapping[float, float]) -> dict[PlannedRun, Any]:
+    """Records of the runs whose values have scores."""
+    found = {run: scores.get(run.value or 0) for run in planned}
+    return {
+        run: None if score is None else SimpleNamespace(metrics=dict.fromkeys(TUNED_BY, score))
+        for run, score in found.items()
+    }
+
+
 def run_to_the_end(
     experiment: Experiment, scores: Mapping[float, float]
 ) -> list[tuple[int, float | None]]:
     """Seeds and values in the order in which they are asked for; other values fail."""
 
-    def measure(run: PlannedRun) -> float | None:
-        assert run.value is not None
-        return scores.get(run.value)
-
     planned = list(plan_runs(experiment, "full"))
-    while new := following_runs(experiment, "full", planned, measure):
+    while new := following_runs(experiment, "full", measured(planned, scores)):
         planned += new
     return [(run.seed, run.value) for run in planned]
 
@@ -105,7 +113,7 @@ def test_only_the_rows_that_are_named_are_tuned() -> None:
     assert fixed == [(seed, None, "") for seed in (4, 5, 6)]
     assert [(run.seed, run.value) for run in planned if run.row == "b"] == FIRST
     scores = {0.5: 70.0, 1.0: 80.0, 2.0: 75.0}
-    new = following_runs(experiment, "full", planned, lambda run: scores[run.value or 0])
+    new = following_runs(experiment, "full", measured(planned, scores))
     assert [(run.row, run.seed, run.value) for run in new] == [("b", 5, 1.0), ("b", 6, 1.0)]
 
 
@@ -114,7 +122,7 @@ def test_without_tuning_nothing_follows() -> None:
     experiment.tune = None
     planned = list(plan_runs(experiment, "full"))
     assert [(run.seed, run.value) for run in planned] == [(4, None), (5, None), (6, None)]
-    assert following_runs(experiment, "full", planned, lambda run: 1.0) == []
+    assert following_runs(experiment, "full", measured(planned, {})) == []
 
 
 def test_a_metric_without_a_better_direction_is_refused() -> None:

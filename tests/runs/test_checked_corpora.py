@@ -151,12 +151,6 @@ def test_no_short_translation(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "data.max_length=1 leaves no training pair" in refused(overrides, tmp_path, capsys)
 
 
-def test_unknown_words_of_subwords(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_translation(tmp_path / "data")
-    overrides = [*TATOEBA, "data.merges=5", "decoding.replace_unknown=true"]
-    assert "set data.merges=0" in refused(overrides, tmp_path, capsys)
-
-
 @pytest.mark.parametrize(
     ("file", "count", "blank", "expected"),
     [

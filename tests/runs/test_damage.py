@@ -9,7 +9,7 @@ import pytest
 from repro.checksums import DamagedFileError
 from repro.config.compose import compose_run
 from repro.results import RunFolder
-from repro.runs.execute import Outcome, execute
+from repro.runs.execute import Outcome, execute, locate
 
 Damage = Callable[[Path], None]
 
@@ -38,7 +38,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path,
         "training.max_epochs=1", "training.batch_size=256", "decoding.max_length=6",
         "decoding.beam_size=2",
     ]  # fmt: skip
-    outcome = execute(compose_run([*overrides, f"results_dir={results}"]))
+    outcome = execute(locate(compose_run([*overrides, f"results_dir={results}"])))
     assert outcome.status == "done", outcome.error
     return overrides, results, outcome
 
@@ -71,8 +71,8 @@ def test_damage_of_any_file_of_a_finished_run_is_noticed(
     assert folder.damaged_files() == []
     for name in names:
         path = folder.path / name
-        if damage is lose and name in ("DONE", "SHA256SUMS"):
-            continue  # a run without the one is not done, one without the other unverified
+        if name in ("DONE", "lock") or (damage is lose and name == "SHA256SUMS"):
+            continue  # a run without DONE is not done, one without checksums unverified
         whole = path.read_bytes()
         damage(path)
         assert folder.damaged_files(), name
@@ -94,7 +94,6 @@ def test_what_a_report_reads_of_a_run_is_verified(copied: tuple[list[str], RunFo
         folder.candidates: folder.read_candidates,
         folder.environment: folder.read_environment,
         folder.training: folder.read_training,
-        folder.done: folder.read_done,
     }
     there = [path for path in readers if path.exists()]
     assert len(there) >= 7
@@ -108,7 +107,7 @@ def test_what_a_report_reads_of_a_run_is_verified(copied: tuple[list[str], RunFo
 
 
 @pytest.mark.parametrize(
-    "name", ["record.json", "attention.jsonl", "model.safetensors", "training.json", "DONE"]
+    "name", ["record.json", "attention.jsonl", "model.safetensors", "training.json"]
 )
 def test_a_damaged_run_is_named_and_repeated(
     copied: tuple[list[str], RunFolder], caplog: pytest.LogCaptureFixture, name: str
@@ -116,7 +115,7 @@ def test_a_damaged_run_is_named_and_repeated(
     overrides, folder = copied
     before = dict(folder.read_record().metrics)
     flip(folder.path / name)
-    outcome = execute(compose_run(overrides))
+    outcome = execute(locate(compose_run(overrides)))
     assert (outcome.status, outcome.run_id) == ("done", folder.run_id), outcome.error
     assert any(str(folder.path) in message and name in message for message in caplog.messages)
     timed = {"train/tokens_per_second", "train/epoch_minutes"}
@@ -125,7 +124,7 @@ def test_a_damaged_run_is_named_and_repeated(
         k: v for k, v in before.items() if k not in timed
     }
     assert folder.damaged_files() == []
-    assert execute(compose_run(overrides)).status == "skipped"
+    assert execute(locate(compose_run(overrides))).status == "skipped"
 
 
 @pytest.mark.parametrize("damage", [flip, cut])
@@ -138,7 +137,7 @@ def test_damage_of_a_run_does_not_block_those_that_share_its_training(
 ) -> None:
     overrides, folder = copied
     damage(folder.path / name)
-    other = execute(compose_run([*overrides, "decoding.beam_size=1"]))
+    other = execute(locate(compose_run([*overrides, "decoding.beam_size=1"])))
     assert other.status == "done", other.error
     assert any(f"{folder.path / name} is damaged" in message for message in caplog.messages)
     assert RunFolder(other.folder).damaged_files() == []
@@ -148,35 +147,8 @@ def test_a_torn_training_without_a_checksum_does_not_block_either(
     copied: tuple[list[str], RunFolder], caplog: pytest.LogCaptureFixture
 ) -> None:
     overrides, folder = copied
-    for path in folder.path.glob("*.sha256"):
-        path.unlink()
     (folder.path / "SHA256SUMS").unlink()
     cut(folder.training)
-    other = execute(compose_run([*overrides, "decoding.beam_size=1"]))
+    other = execute(locate(compose_run([*overrides, "decoding.beam_size=1"])))
     assert other.status == "done", other.error
     assert any(str(folder.training) in message for message in caplog.messages)
-
-
-@pytest.mark.parametrize("damage", [flip, cut])
-@pytest.mark.parametrize("name", ["checkpoint.pt", "model.safetensors"])
-def test_a_damaged_interrupted_training_starts_anew(
-    tiny: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    name: str,
-    damage: Damage,
-) -> None:
-    def broken(*_arguments: object) -> None:
-        raise RuntimeError("interrupted")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("repro.runs.execute.evaluate_best", broken)
-        stopped = execute(compose_run(tiny))
-    assert stopped.status == "failed"
-    expected = RunFolder(stopped.folder).read_history()
-    damage(stopped.folder / name)
-    outcome = execute(compose_run(tiny))
-    assert outcome.status == "done", outcome.error
-    assert any(f"{stopped.folder / name} is damaged" in message for message in caplog.messages)
-    history = RunFolder(outcome.folder).read_history()
-    assert [row | {"seconds": 0} for row in history] == [row | {"seconds": 0} for row in expected]

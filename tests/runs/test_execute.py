@@ -19,7 +19,7 @@ from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.selfcheck import CheckedLauncher
 from repro.results import Record, RunFolder, read_record, record_path
 from repro.runs.execute import evaluate_ensemble, execute, locate
-from repro.runs.locking import run_lock
+from repro.runs.locking import is_claimed, run_lock
 
 
 def numbers(record: Record) -> dict[str, float]:
@@ -31,7 +31,7 @@ def numbers(record: Record) -> dict[str, float]:
 def test_a_run_leaves_everything_that_is_needed_to_trust_it(
     tiny: list[str], tmp_path: Path
 ) -> None:
-    outcome = execute(compose_run(tiny), tiny)
+    outcome = execute(locate(compose_run(tiny), tiny))
     assert outcome.status == "done", outcome.error
     folder = RunFolder(outcome.folder)
     record = folder.read_record()
@@ -53,7 +53,7 @@ def test_a_run_leaves_everything_that_is_needed_to_trust_it(
 
 def test_the_recorded_accuracy_is_that_of_the_written_predictions(tiny: list[str]) -> None:
     config = compose_run(tiny)
-    folder = RunFolder(execute(config).folder)
+    folder = RunFolder(execute(locate(config)).folder)
     corpus = load(config.corpus_path, "medium")
     accuracies = []
     for language in corpus.languages:
@@ -68,7 +68,7 @@ def test_the_recorded_accuracy_is_that_of_the_written_predictions(tiny: list[str
 
 def test_stored_attention_sums_to_one_and_keeps_exact_zeros(tiny: list[str]) -> None:
     wide = "model.init_range=2.0"  # scores far apart: sparse from the start
-    folder = RunFolder(execute(compose_run([*tiny, "mapping=sparsemax", wide])).folder)
+    folder = RunFolder(execute(locate(compose_run([*tiny, "mapping=sparsemax", wide]))).folder)
     rows = folder.read_attention()
     assert rows
     for row in rows:
@@ -79,16 +79,16 @@ def test_stored_attention_sums_to_one_and_keeps_exact_zeros(tiny: list[str]) -> 
 
 
 def test_a_finished_run_is_not_repeated(tiny: list[str]) -> None:
-    first = execute(compose_run(tiny))
+    first = execute(locate(compose_run(tiny)))
     written = (first.folder / "record.json").stat().st_mtime_ns
-    again = execute(compose_run(tiny))
+    again = execute(locate(compose_run(tiny)))
     assert (again.status, again.run_id) == ("skipped", first.run_id)
     assert (first.folder / "record.json").stat().st_mtime_ns == written
 
 
 def test_the_same_configuration_gives_the_same_numbers(tiny: list[str], tmp_path: Path) -> None:
-    first = execute(compose_run(tiny))
-    other = execute(compose_run([*tiny, f"results_dir={tmp_path / 'elsewhere'}"]))
+    first = execute(locate(compose_run(tiny)))
+    other = execute(locate(compose_run([*tiny, f"results_dir={tmp_path / 'elsewhere'}"])))
     assert other.status == "done"
     assert other.run_id == first.run_id
     assert numbers(RunFolder(other.folder).read_record()) == numbers(
@@ -120,13 +120,13 @@ def test_a_run_with_broken_kernels_has_the_numbers_of_pytorch(
     for name in names:
         monkeypatch.setitem(dispatch.launchers, ("cpu", name), dispatch.stand_in(name))
     settings = [*tiny[1:], "training.max_epochs=1"]
-    expected = execute(compose_run([*settings, f"results_dir={tmp_path}/torch"]))
+    expected = execute(locate(compose_run([*settings, f"results_dir={tmp_path}/torch"])))
     for name, family in names.items():
         launcher = CheckedLauncher(family, name)
         launcher.kernel = off(name)
         monkeypatch.setitem(dispatch.launchers, ("cpu", name), launcher)
     with pytest.warns(RuntimeWarning, match="deviates by 1.0e-03") as warned:
-        found = execute(compose_run([*settings, f"results_dir={tmp_path}/checked"]))
+        found = execute(locate(compose_run([*settings, f"results_dir={tmp_path}/checked"])))
     first, second = (RunFolder(one.folder) for one in (expected, found))
     assert numbers(first.read_record()) == numbers(second.read_record())
     kernels = second.read_environment()["kernels"]
@@ -140,12 +140,12 @@ def test_a_failing_run_keeps_its_traceback_and_can_be_repeated(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("repro.runs.execute.fit", _broken)
-        outcome = execute(compose_run(tiny))
+        outcome = execute(locate(compose_run(tiny)))
     assert outcome.status == "failed"
     assert outcome.error == "RuntimeError: out of luck"
     assert "out of luck" in (outcome.folder / "traceback.txt").read_text()
     assert RunFolder(outcome.folder).status == "failed"
-    assert execute(compose_run(tiny)).status == "done"
+    assert execute(locate(compose_run(tiny))).status == "done"
     assert not (outcome.folder / "FAILED").exists()
 
 
@@ -156,31 +156,33 @@ def _broken(*_arguments: object) -> None:
 def test_two_processes_do_not_work_on_one_run(tiny: list[str]) -> None:
     path = locate(compose_run(tiny)).folder.path
     with run_lock(path):
-        outcome = execute(compose_run(tiny))
+        outcome = execute(locate(compose_run(tiny)))
     assert outcome.status == "busy"
-    assert f"pid {os.getpid()}" in outcome.error
+    assert f"process {os.getpid()}" in outcome.error
     assert not (path / "FAILED").exists()  # that is for the process that works on it to say
-    assert execute(compose_run(tiny)).status == "done"
-    assert not list(path.glob("claim*"))
+    assert execute(locate(compose_run(tiny))).status == "done"
+    assert not is_claimed(path)
 
 
 def test_cuda_is_refused_where_there_is_none(
     tiny: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    outcome = execute(compose_run([*tiny, "hardware=cuda"]))
+    outcome = execute(locate(compose_run([*tiny, "hardware=cuda"])))
     assert outcome.status == "failed"
     assert "no CUDA device" in outcome.error
 
 
 def test_bfloat16_trains(tiny: list[str]) -> None:
-    outcome = execute(compose_run([*tiny, "precision=bf16"]))
+    outcome = execute(locate(compose_run([*tiny, "precision=bf16"])))
     assert outcome.status == "done", outcome.error
     assert math.isfinite(RunFolder(outcome.folder).read_record().metrics["dev/loss"])
 
 
 def test_a_learned_alpha_is_trained_and_kept(tiny: list[str]) -> None:
-    outcome = execute(compose_run([*tiny, "mapping=learned_alpha_entmax", "mapping.alpha=1.3"]))
+    outcome = execute(
+        locate(compose_run([*tiny, "mapping=learned_alpha_entmax", "mapping.alpha=1.3"]))
+    )
     assert outcome.status == "done", outcome.error
     weights = load_file(outcome.folder / "model.safetensors")
     alpha = 1 + torch.sigmoid(weights["decoder.attention.weighting.mapping.logit"])
@@ -189,7 +191,7 @@ def test_a_learned_alpha_is_trained_and_kept(tiny: list[str]) -> None:
 
 
 def test_tensorboard_files_are_written(tiny: list[str]) -> None:
-    outcome = execute(compose_run([*tiny, "logger=tensorboard"]))
+    outcome = execute(locate(compose_run([*tiny, "logger=tensorboard"])))
     assert outcome.status == "done", outcome.error
     assert list((outcome.folder / "tensorboard").glob("events*"))
 
@@ -199,8 +201,8 @@ def test_history_is_one_row_for_each_epoch_after_an_interruption(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("repro.runs.execute.evaluate_best", _broken)
-        assert execute(compose_run(tiny)).status == "failed"
-    outcome = execute(compose_run(tiny))
+        assert execute(locate(compose_run(tiny))).status == "failed"
+    outcome = execute(locate(compose_run(tiny)))
     lines = (outcome.folder / "history.jsonl").read_text().splitlines()
     assert [json.loads(line)["epoch"] for line in lines] == [1, 2]
 

@@ -9,7 +9,7 @@ import pytest
 from repro.cli import main
 from repro.config.compose import compose_run
 from repro.results import RunFolder
-from repro.runs.execute import execute
+from repro.runs.execute import execute, locate
 from repro.runs.locking import run_lock
 from repro.runs.show import show
 
@@ -21,17 +21,14 @@ def refuse(*_arguments: object) -> None:
 def test_a_run_without_room_fails_and_can_be_repeated(
     tiny: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert execute(compose_run(tiny)).status == "done"  # it writes the corpus of the next one too
-    config, write_bytes = compose_run([*tiny, "seed=2"]), Path.write_bytes
-
-    def full_once_claimed(path: Path, content: bytes) -> None:
-        if not path.name.startswith(".claim-"):
-            refuse()
-        write_bytes(path, content)
+    assert (
+        execute(locate(compose_run(tiny))).status == "done"
+    )  # it writes the corpus of the next one too
+    config = compose_run([*tiny, "seed=2"])
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_bytes", full_once_claimed)
-        outcome = execute(config)
+        patched.setattr(Path, "write_bytes", refuse)
+        outcome = execute(locate(config))
     assert outcome.status == "failed"
     assert outcome.error.startswith(
         f"OSError: [Errno 28] No space left on device: '{outcome.folder}"
@@ -40,7 +37,7 @@ def test_a_run_without_room_fails_and_can_be_repeated(
     assert folder.status == "failed"  # an empty marker needs no room
     show(folder.path.parents[2], folder.run_id)
     assert f"{folder.run_id}  failed" in capsys.readouterr().out
-    assert execute(config).status == "done"
+    assert execute(locate(config)).status == "done"
 
 
 def test_a_run_that_cannot_even_be_marked_reads_interrupted(

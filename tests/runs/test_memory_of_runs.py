@@ -61,7 +61,7 @@ def test_a_run_without_memory_fails_in_one_line(
     tiny: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(execute, "fit", lambda *_: torch.empty(HUGE, dtype=torch.uint8))
-    outcome = execute.execute(compose_run(tiny))
+    outcome = execute.execute(execute.locate(compose_run(tiny)))
     assert outcome.status == "failed"
     assert outcome.error.startswith(f"OutOfMemoryError: no memory for {HUGE} bytes more")
     assert "\n" not in outcome.error

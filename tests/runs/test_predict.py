@@ -17,7 +17,8 @@ from repro.data.errors import DataError
 from repro.results import ResultsError, RunFolder
 from repro.results.prediction import Wanted
 from repro.runs import loading
-from repro.runs.execute import execute
+from repro.runs.execute import execute, locate
+from repro.runs.own_examples import _write
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     limits = ["training.max_epochs=1", "decoding.max_length=6", "task.stored_examples=0"]
     few = ["task=morphology", "task.setting=medium", "hardware=cpu"]
     overrides = [*few, *sizes, *limits, f"results_dir={root}"]
-    outcome = execute(compose_run(overrides), overrides)
+    outcome = execute(locate(compose_run(overrides), overrides))
     assert outcome.status == "done", outcome.error
     shutil.rmtree(root / "demo" / "corpora")
     return RunFolder(outcome.folder)
@@ -55,6 +56,34 @@ def test_predictions_are_the_stored_ones(folder: RunFolder) -> None:
     for language in languages_of(folder):
         stored = folder.predictions_file("test", language).read_text("utf-8")
         assert printed(folder.path, inputs_of(folder, language)) == stored
+
+
+def test_examples_of_figures_are_predicted_once_and_again_after_a_change(
+    folder: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    language = languages_of(folder)[0]
+    lines, path = inputs_of(folder, language)[:3], tmp_path / "examples" / "morphology.tsv"
+    path.parent.mkdir()
+    monkeypatch.setattr("repro.runs.own_examples.experiments_dirs", lambda: [tmp_path])
+    own = own_examples_of(folder)
+    assert not own.path.exists()  # no such file of inputs
+
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    for gold in ("abc", "abd"):
+        path.with_name("morphology.gold.txt").write_text(f"{gold}\n" * 3, "utf-8")
+        own_examples_of(folder)
+        assert {(row["split"], row["gold"]) for row in own.read_hypotheses()} == {("own", gold)}
+        found = ["".join(row["output"]).removesuffix("</s>") for row in own.read_attention()]
+        outputs = [line.split("\t")[1] for line in printed(folder.path, lines).splitlines()]
+        assert found == outputs
+        written = own.hypotheses.stat().st_mtime_ns
+        assert own_examples_of(folder).hypotheses.stat().st_mtime_ns == written
+    shutil.rmtree(own.path)
+
+
+def own_examples_of(folder: RunFolder) -> RunFolder:
+    _write(folder)
+    return folder.own_examples
 
 
 def test_the_order_is_kept_and_memory_is_bounded_by_the_pool(folder: RunFolder) -> None:

@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 from repro.config.compose import compose_run
 from repro.results import RunFolder
 from repro.runs import execute as execute_module
-from repro.runs.execute import execute
+from repro.runs.execute import execute, locate
 from repro.runs.launch import backend_of, launch_jobs, prepare_jobs
 
 
@@ -39,8 +39,10 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 def test_another_search_takes_over_the_weights(
     summarizer: list[str], trainings: list[Path]
 ) -> None:
-    first = execute(compose_run(summarizer))
-    other = execute(compose_run([*summarizer, "decoding.beam_size=1", "task.stored_examples=1"]))
+    first = execute(locate(compose_run(summarizer)))
+    other = execute(
+        locate(compose_run([*summarizer, "decoding.beam_size=1", "task.stored_examples=1"]))
+    )
     assert (first.status, other.status) == ("done", "done"), other.error
     assert trainings == [first.folder]
     assert other.run_id != first.run_id
@@ -56,18 +58,18 @@ def test_another_search_takes_over_the_weights(
 def test_another_training_is_made(
     summarizer: list[str], trainings: list[Path], override: str
 ) -> None:
-    first = execute(compose_run(summarizer))
-    other = execute(compose_run([*summarizer, override]))
+    first = execute(locate(compose_run(summarizer)))
+    other = execute(locate(compose_run([*summarizer, override])))
     assert trainings == [first.folder, other.folder]
 
 
 def test_weights_of_another_device_are_not_taken(
     summarizer: list[str], trainings: list[Path]
 ) -> None:
-    first = execute(compose_run(summarizer))
+    first = execute(locate(compose_run(summarizer)))
     folder = RunFolder(first.folder)
     folder.write_training(folder.read_training() | {"device": "another"})
-    other = execute(compose_run([*summarizer, "decoding.beam_size=1"]))
+    other = execute(locate(compose_run([*summarizer, "decoding.beam_size=1"])))
     assert trainings == [first.folder, other.folder]
 
 

@@ -58,19 +58,21 @@ def test_the_display_reads_folders_and_estimates_the_time_left(
     clock = [0.0]
     monkeypatch.setattr("repro.runs.display.time.monotonic", lambda: clock[0])
     folders = [RunFolder(tmp_path / name) for name in "abc"]
-    display = SweepDisplay([RunState(one, one.run_id) for one in folders], "test", watch=True)
-    assert display.time_left() == ""
+    display = SweepDisplay([RunState(one, one.run_id) for one in folders])
+    assert display._time_left() == ""
     folders[0].mark_running()
-    folders[0].write_progress(PROGRESS)
     folders[1].mark_running()
-    folders[1].mark_failed("KeyError: 'x'\n")
-    clock[0] = 30.0
     with run_lock(folders[0].path):
+        folders[0].write_progress(PROGRESS | {"share": 0.25})
+        display._poll()
+        folders[0].write_progress(PROGRESS)
+        folders[1].mark_failed("KeyError: 'x'\n")
+        clock[0] = 30.0
         display._poll()
     states = display.states
     assert [states[name].status for name in "abc"] == ["running", "failed", "queued"]
     assert states["a"].text == "epoch 3/6  accuracy 71.5"
-    assert display.time_left() == "0:00:30"  # 1.5 runs in 30 s, 1.5 to go
+    assert display._time_left() == ", 0:00:36 left"  # 1.25 runs in 30 s, 1.5 to go
 
 
 def test_the_doctor_names_what_is_missing_and_what_is_broken(

@@ -1,4 +1,3 @@
-import json
 import os
 import signal
 import time
@@ -19,6 +18,7 @@ from repro.runs import execute as execute_module
 from repro.runs.execute import Job, Outcome
 from repro.runs.launch import backend_of, launch_jobs, outcome_of, prepare_jobs, print_failures
 from repro.runs.local import _Queue
+from repro.runs.locking import is_claimed
 from repro.training.checkpoint import load_checkpoint
 
 SEEDS = (1, 2, 3)
@@ -188,9 +188,9 @@ def wait_for_claims(results: Path, number: int) -> dict[int, RunFolder]:
     deadline = time.monotonic() + 100
     while time.monotonic() < deadline:
         begun = [run for run in list_runs(results, "demo") if run.checkpoint.exists()]
-        claims = [(run, claim) for run in begun for claim in run.path.glob("claim-*.json")]
-        if len(claims) >= number:
-            return {json.loads(claim.read_text())["pid"]: run for run, claim in claims}
+        held = [run for run in begun if is_claimed(run.path)]
+        if len(held) >= number:  # the file says "process <pid> on ..."
+            return {int((run.path / "lock").read_text().split()[1]): run for run in held}
         time.sleep(0.02)
     raise AssertionError("the sweep did not get going")
 
@@ -216,7 +216,7 @@ def test_workers_keep_a_checkpoint_and_end_with_their_leader(
     assert len(list_runs(tmp_path, "demo")) == len(runs) == 2  # the third was not begun
     for run in runs:
         assert run.status == "running"
-        assert not list(run.path.glob("claim-*"))
+        assert not is_claimed(run.path)
     stopped = {run.run_id: load_checkpoint(run.checkpoint)[0] for run in runs}
     assert all(stopped[name].step > step for name, step in steps.items())
     # Within an epoch, so it is not the one that an epoch ends with; one run may be between two.
@@ -278,7 +278,7 @@ def test_what_a_killed_command_left_is_done_by_another(tiny: list[str], tmp_path
     assert [run.status for run in runs] == ["done"] * 3
     for run in runs:
         assert [row["epoch"] for row in run.read_history()] == [*range(1, 6)]
-        assert not list(run.path.glob("claim-*"))
+        assert not is_claimed(run.path)
 
 
 def _wait_for_work(results: Path, folders: int) -> None:

@@ -11,7 +11,7 @@ from repro.config.schema import RunConfig
 from repro.config.schema.seq2seq import FertilityConfig, TranslatorConfig
 from repro.data.alignment import fertilities, train_two_way
 from repro.models.seq2seq import AlignedFertility, PredictedFertility
-from repro.runs.execute import execute
+from repro.runs.execute import execute, locate
 from repro.tasks.fertility import (
     AlignedCorpus,
     align_splits,
@@ -94,7 +94,7 @@ def test_actual_fertilities_bound_training_and_test_data(root: Path, text: Prepa
 
 
 def test_a_run_with_actual_fertilities_finishes(tmp_path: Path) -> None:
-    outcome = execute(config(tmp_path, "model.fertility.strategy=actual"))
+    outcome = execute(locate(config(tmp_path, "model.fertility.strategy=actual")))
     assert outcome.status == "done", outcome.error
     assert "test/bleu" in scores_of(outcome)
 

@@ -13,7 +13,7 @@ from repro.models.entailment import MatchingAligner, SequentialAligner, WordAlig
 from repro.report.figures import figure_kind
 from repro.results import RunFolder
 from repro.results.files import read_rows
-from repro.runs.execute import execute
+from repro.runs.execute import execute, locate
 from repro.tasks.nli_alignment import NliAlignmentTask
 from repro.training.seeding import seed_everything
 
@@ -54,7 +54,7 @@ def test_described_weights_are_those_of_each_pair_alone(root: Path, alignment: s
     task.model.eval()
     encoded = task.data.dev.encoded
     with torch.no_grad():
-        rows = task.weight_rows()
+        rows = task.weight_rows(task.data.dev, task.stored_pairs())
         alone = [task.read_batch(encoded.collate([place])).alignment for place in range(4)]
     assert [row["index"] for row in rows] == [0, 1, 2, 3]
     for row, alignment_alone in zip(rows, alone, strict=True):
@@ -72,7 +72,7 @@ def test_weights_are_mixtures_of_the_structures(
 ) -> None:
     task = made(root, alignment)
     task.model.eval()
-    for row in task.weight_rows():
+    for row in task.weight_rows(task.data.dev, task.stored_pairs()):
         assert len(row["structures"]) == directions
         for direction, structures in row["structures"].items():
             mixture = torch.zeros(torch.tensor(row[direction]).shape)
@@ -102,7 +102,7 @@ def test_structures_are_sparser_than_softmax(root: Path) -> None:
 
 @pytest.mark.parametrize("alignment", ALIGNERS)
 def test_a_run_leaves_weights_and_records(root: Path, alignment: str) -> None:
-    outcome = execute(config(root, f"model.alignment={alignment}", "data.source=multinli"))
+    outcome = execute(locate(config(root, f"model.alignment={alignment}", "data.source=multinli")))
     assert outcome.status == "done", outcome.error
     assert {"test/label_accuracy", "test/alignment_nonzeros", "train/pairs_per_second"} <= (
         scores_of(outcome).keys()
@@ -131,13 +131,15 @@ def test_a_run_leaves_weights_and_records(root: Path, alignment: str) -> None:
 @pytest.mark.parametrize("alignment", ["sequential", "matching"])
 def test_bfloat16_trains(root: Path, alignment: str) -> None:
     steps = "training.max_steps=2"
-    outcome = execute(config(root, f"model.alignment={alignment}", "precision=bf16", steps))
+    outcome = execute(locate(config(root, f"model.alignment={alignment}", "precision=bf16", steps)))
     assert outcome.status == "done", outcome.error
 
 
 def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
     changes = ["model.alignment=matching", "data.train_premises=300", "training.max_epochs=3"]
-    outcome = execute(compose_run(["task=nli_alignment", *changes, f"results_dir={tmp_path}"]))
+    outcome = execute(
+        locate(compose_run(["task=nli_alignment", *changes, f"results_dir={tmp_path}"]))
+    )
     assert outcome.status == "done", outcome.error
     assert scores_of(outcome)["test/label_accuracy"] > 40
 

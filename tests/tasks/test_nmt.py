@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 from figure_runs import runs_in
-from predicted import predicted, printed
+from predicted import own_examples, predicted, printed
 from stored_statistics import assert_sums_give_the_records, scores_of
 
 from repro.config import ConfigError
@@ -15,6 +15,7 @@ from repro.data.alignment import train_two_way
 from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import build_lexicon
+from repro.data.errors import DataError
 from repro.data.parallel import read_pairs
 from repro.data.preparation import SINK
 from repro.decoding.penalties import Penalties
@@ -23,8 +24,8 @@ from repro.evaluation.metrics.translation import Translations, drop_counts
 from repro.evaluation.sufficient_statistics import metric_value, percentage_of_sums
 from repro.models.seq2seq import ConstantFertility, PredictedFertility, TableFertility
 from repro.report.figures import figure_kind
-from repro.results import RunFolder
-from repro.runs.execute import execute
+from repro.results import OWN_SPLIT, RunFolder
+from repro.runs.execute import execute, locate
 from repro.tasks import nmt
 from repro.tasks.nmt import NmtTask, check, identify
 from repro.tasks.text_pairs import TextPairsTask
@@ -82,7 +83,7 @@ def test_only_bounded_attention_reads_a_sink(root: Path) -> None:
 
 def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
     run = config(root, *BOUNDED)
-    outcome = execute(run)
+    outcome = execute(locate(run))
     assert outcome.status == "done", outcome.error
     folder, data = RunFolder(outcome.folder), NmtTask(run, CPU).data
     train = [(s.split(), t.split()) for s, t in read_pairs(data.texts["train"])]
@@ -121,13 +122,19 @@ def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
         torch.testing.assert_close(one.attention.weights, torch.tensor(row["weights"]))
         assert [best.output for best in one.n_best][:1] == [one.output]
         assert one.n_best[0].log_probability == one.log_probability <= 0
+    gold = data.corpus.splits["dev"].target.read_text("utf-8").splitlines()
+    own = own_examples(folder.path, root / "own.txt", dev[:3], gold[:3])
+    assert own.read_attention() == [row | {"split": OWN_SPLIT} for row in rows]
+    assert own.read_forced() == [row | {"split": OWN_SPLIT} for row in folder.read_forced()]
+    with pytest.raises(DataError, match=r"own\.gold\.txt: expected 3 lines"):
+        own_examples(folder.path, root / "own.txt", dev[:3], gold[:2])
 
 
 def test_greedy_search_is_a_beam_of_one(root: Path) -> None:
     task = made(root, "decoding.beam_size=1")
     task.model.eval()
     with torch.no_grad():
-        (first, *_) = task._outputs("dev", task._search("dev", Penalties()), Penalties())
+        (first, *_) = task._outputs(task._search("dev", Penalties()), Penalties())
         pair = task.data.splits["dev"][0]
         source = torch.tensor([pair.source])
         state, previous = task.model.start(source, torch.ones_like(source).bool()), 2
@@ -197,7 +204,7 @@ def test_penalties_are_the_best_of_the_grid(root: Path) -> None:
     chosen = task._penalties()
     found = task._search("dev", Penalties(coverage=1.0))
     quality = {
-        (alpha, beta): task.quality(task._outputs("dev", found, Penalties(alpha, beta)))
+        (alpha, beta): task.quality(task._outputs(found, Penalties(alpha, beta)))
         for alpha in grid
         for beta in grid
     }
@@ -219,7 +226,7 @@ def test_a_killed_run_continues_to_the_same_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     extra = (*BOUNDED, "training.checkpoint_minutes=0")
-    whole = execute(config(tmp_path / "whole", *extra))
+    whole = execute(locate(config(tmp_path / "whole", *extra)))
     original, updates = TextPairsTask.loss, []
 
     def dying(self: TextPairsTask, batch: Any) -> Any:
@@ -230,8 +237,8 @@ def test_a_killed_run_continues_to_the_same_numbers(
 
     with monkeypatch.context() as patched:
         patched.setattr(TextPairsTask, "loss", dying)
-        assert execute(config(tmp_path / "cut", *extra)).status == "failed"
-    finished = execute(config(tmp_path / "cut", *extra))
+        assert execute(locate(config(tmp_path / "cut", *extra))).status == "failed"
+    finished = execute(locate(config(tmp_path / "cut", *extra)))
     assert finished.run_id == whole.run_id
     assert numbers(scores_of(finished)) == numbers(scores_of(whole))
 
@@ -247,30 +254,12 @@ def test_plain_text_in_subwords(tmp_path: Path) -> None:
         tmp_path, "scale=small", "data.corpus=tatoeba", "data.merges=5", f"data_dir={tmp_path}"
     )
     assert identify(run).name == "tatoeba de-en"
-    outcome = execute(run)
+    outcome = execute(locate(run))
     assert outcome.status == "done", outcome.error
     assert {"test/bleu", "test/bleu_lc", "test/bleu_13a"} <= scores_of(outcome).keys()
     lines = (RunFolder(outcome.folder).predictions / "test.txt").read_text("utf-8").splitlines()
     assert len(lines) == 5
     assert not any("@@" in line for line in lines)
-
-
-def test_unknown_words_are_replaced_by_words_of_the_source(root: Path) -> None:
-    few = ["data.vocabulary=20", "decoding.replace_unknown=true"]
-    task = made(root, *few)
-    task.model.eval()
-    with torch.no_grad():
-        task.model.scores.bias[1] = 50.0  # nothing but unknown words
-        outputs = task._outputs("dev", task._search("dev", Penalties()), Penalties())
-    sources = [source.split() for source, _ in read_pairs(task.data.texts["dev"])]
-    for words, source in zip(outputs, sources, strict=True):
-        assert words
-        assert set(words) <= set(source)
-
-
-def test_subwords_are_never_replaced(root: Path) -> None:
-    with pytest.raises(ConfigError, match="replace_unknown=true"):
-        made(root, "data.merges=10", "decoding.replace_unknown=true")
 
 
 def test_bounds_are_refused_where_there_are_no_fertilities(tmp_path: Path) -> None:
@@ -280,7 +269,7 @@ def test_bounds_are_refused_where_there_are_no_fertilities(tmp_path: Path) -> No
 
 def test_long_test_pairs_are_left_out_of_every_metric(tmp_path: Path) -> None:
     run = config(tmp_path, "data.max_test_length=8")
-    outcome = execute(run)
+    outcome = execute(locate(run))
     assert outcome.status == "done", outcome.error
     whole, data = made(tmp_path).data, NmtTask(run, CPU).data
     short = [
@@ -306,7 +295,7 @@ def test_translations_have_the_least_length(root: Path) -> None:
     task.model.eval()
     with torch.no_grad():
         task.model.scores.bias[3] = 10.0  # the end before everything else
-        outputs = task._outputs("dev", task._search("dev", Penalties()), Penalties())
+        outputs = task._outputs(task._search("dev", Penalties()), Penalties())
     assert {len(words) for words in outputs} == {4}
     with pytest.raises(ConfigError, match=r"decoding\.min_length is 21; expected .* at most .* 20"):
         made(root, "decoding.min_length=21")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 from figure_runs import runs_in
-from predicted import predicted, printed
+from predicted import own_examples, predicted, printed
 from stored_statistics import assert_sums_give_the_records, scores_of
 
 from repro.config import ConfigError
@@ -18,7 +18,7 @@ from repro.data.errors import DataError
 from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.report.figures import figure_kind
-from repro.results import RunFolder
+from repro.results import OWN_SPLIT, RunFolder
 from repro.runs.execute import ensemble_evaluation, execute, locate
 from repro.structures import Arborescence, sparsemap
 from repro.tasks.parsing.task import (
@@ -133,7 +133,7 @@ def test_sentences_to_show_are_stored_wherever_they_stand(tmp_path: Path) -> Non
         config(tmp_path, "task.stored_examples=2", f"task.shown=['{' '.join(words)} !']"), CPU
     )
     task.model.eval()
-    assert [row["index"] for row in task.candidate_rows()] == [0, 1, 7]
+    assert task.stored_sentences() == [0, 1, 7]
 
 
 def test_only_sparsemap_losses_count_trees(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_heads_are_read_off_a_vertex() -> None:
 
 def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None:
     run = config(tmp_path)
-    outcome = execute(run)
+    outcome = execute(locate(run))
     assert outcome.status == "done", outcome.error
     folder, treebank = RunFolder(outcome.folder), encode_treebank(run).treebank
     for split, gold in (("dev", treebank.dev), ("test", treebank.test)):
@@ -210,6 +210,12 @@ def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None
         for tree in one.candidates:
             mixed[range(len(tree.structure)), tree.structure] += tree.weight
         torch.testing.assert_close(one.attention.weights, mixed, atol=1e-5, rtol=0)
+    own = own_examples(folder.path, run.results_path / "own.conllu", lines[:-1], ())
+    for row, one in zip(rows, own.read_candidates(), strict=False):
+        assert one["split"] == OWN_SPLIT
+        assert one | {"candidates": [], "split": ""} == row | {"candidates": [], "split": ""}
+        weights = [[tree["weight"] for tree in found["candidates"]] for found in (one, row)]
+        assert weights[0] == pytest.approx(weights[1], abs=1e-5)
     with pytest.raises(DataError, match=r"input\.txt:1: expected tags, found _ as UPOS"):
         predicted(folder.path, ["1\tgo\t_\t_\t_\t_\t_\t_\t_\t_", ""])
 
@@ -223,7 +229,7 @@ def test_a_killed_run_continues_to_the_same_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     extra = ("training.checkpoint_minutes=0", "loss=margin_sparsemap")
-    whole = execute(config(tmp_path / "whole", *extra))
+    whole = execute(locate(config(tmp_path / "whole", *extra)))
     original, updates = ParsingTask.loss, []
 
     def dying(self: ParsingTask, batch: Any) -> Any:
@@ -234,8 +240,8 @@ def test_a_killed_run_continues_to_the_same_numbers(
 
     with monkeypatch.context() as patched:
         patched.setattr(ParsingTask, "loss", dying)
-        assert execute(config(tmp_path / "cut", *extra)).status == "failed"
-    finished = execute(config(tmp_path / "cut", *extra))
+        assert execute(locate(config(tmp_path / "cut", *extra))).status == "failed"
+    finished = execute(locate(config(tmp_path / "cut", *extra)))
     assert finished.run_id == whole.run_id
     assert numbers(scores_of(finished)) == numbers(scores_of(whole))
     histories = [RunFolder(outcome.folder).read_history() for outcome in (whole, finished)]
@@ -263,7 +269,7 @@ def test_the_demo_parser_learns_more_than_distances(tmp_path: Path) -> None:
         ["task=parsing", "loss=sparsemap", f"results_dir={tmp_path}", "training.max_epochs=4"]
     )
     baseline = offsets_baseline(encode_treebank(run))
-    outcome = execute(run)
+    outcome = execute(locate(run))
     assert outcome.status == "done", outcome.error
     assert 50 < baseline + 10 < scores_of(outcome)["dev/uas"]
 
@@ -292,5 +298,5 @@ def test_there_are_no_ensembles_of_parsers() -> None:
 
 
 def test_bfloat16_trains(tmp_path: Path) -> None:
-    outcome = execute(config(tmp_path, "precision=bf16", "loss=crf"))
+    outcome = execute(locate(config(tmp_path, "precision=bf16", "loss=crf")))
     assert outcome.status == "done", outcome.error

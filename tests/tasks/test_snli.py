@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 import torch
 from figure_runs import runs_in
-from predicted import predicted
+from predicted import own_examples, predicted
 from stored_statistics import assert_sums_give_the_records, scores_of
 
 from repro.config import ConfigError
@@ -18,7 +18,7 @@ from repro.data.vocabulary import Vocabulary
 from repro.evaluation.metrics import score_outputs
 from repro.evaluation.metrics.labels import Labels
 from repro.report.figures import figure_kind
-from repro.results import RunFolder
+from repro.results import OWN_SPLIT, RunFolder
 from repro.results.files import read_rows
 from repro.runs.execute import execute, locate
 from repro.tasks.entailment import encode_corpus, identify, vectors_of
@@ -86,7 +86,7 @@ def test_weights_are_counted_over_real_words(root: Path) -> None:
     task.model.eval()
     with torch.no_grad():
         found = task.predict_split(task.data.dev)
-        rows = task.weight_rows()
+        rows = task.weight_rows(task.data.dev, task.stored_pairs())
         everything = [
             weight
             for place in range(len(task.data.dev.examples))
@@ -108,13 +108,13 @@ def test_hypotheses_of_the_paper_are_kept_wherever_they_stand(root: Path, task: 
     last = task.data.dev.examples[-1]
     said = " ".join(last.hypothesis).upper()
     wanted = SnliTask(config(root, "task.stored_examples=2", f'task.shown=["{said}"]'), CPU)
-    indices = [row["index"] for row in wanted.weight_rows()]
+    indices = wanted.stored_pairs()
     assert indices[:2] == [0, 1]
     assert indices[-1] == len(task.data.dev.examples) - 1
 
 
 def test_a_run_leaves_predictions_weights_and_records(root: Path) -> None:
-    outcome = execute(config(root, "mapping=fusedmax"))
+    outcome = execute(locate(config(root, "mapping=fusedmax")))
     assert outcome.status == "done", outcome.error
     folder, data = RunFolder(outcome.folder), encode_corpus(config(root))
     for name, split in (("dev", data.dev), ("test", data.test)):
@@ -133,6 +133,18 @@ def test_a_run_leaves_predictions_weights_and_records(root: Path) -> None:
     labels = [one.output for one, row in zip(found, read_rows(path), strict=True)
               if row["pairID"] in stored]  # fmt: skip
     assert labels == [*stored.values()]
+    rows = folder.read_attention()
+    parts = [(row["premise"], row["hypothesis"], row["gold"]) for row in rows]
+    own = own_examples(
+        folder.path, root / "own.tsv",
+        [f"{' '.join(premise)}\t{' '.join(said)}" for premise, said, _ in parts],
+        [gold for *_, gold in parts],
+    ).read_attention()  # fmt: skip
+    for row, one in zip(rows, own, strict=True):
+        assert one | {"weights": []} == row | {
+            "weights": [], "split": OWN_SPLIT, "pair": one["pair"], "index": one["index"],
+        }  # fmt: skip
+        assert one["weights"] == pytest.approx(row["weights"], abs=1e-6)
     pairs = ["premise\tid\thypothesis", "Two dogs don't run.\t7\tDogs rest."]
     (one,) = predicted(folder.path, pairs, weights=True)
     assert one.attention is not None
@@ -157,7 +169,7 @@ def test_a_killed_run_continues_to_the_same_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     extra = ("training.checkpoint_minutes=0", "mapping=sparsemax")
-    whole = execute(config(tmp_path / "whole", *extra))
+    whole = execute(locate(config(tmp_path / "whole", *extra)))
     original, updates = SnliTask.loss, []
 
     def dying(self: SnliTask, batch: Any) -> Any:
@@ -168,8 +180,8 @@ def test_a_killed_run_continues_to_the_same_numbers(
 
     with monkeypatch.context() as patched:
         patched.setattr(SnliTask, "loss", dying)
-        assert execute(config(tmp_path / "cut", *extra)).status == "failed"
-    finished = execute(config(tmp_path / "cut", *extra))
+        assert execute(locate(config(tmp_path / "cut", *extra))).status == "failed"
+    finished = execute(locate(config(tmp_path / "cut", *extra)))
     assert finished.run_id == whole.run_id
     assert numbers(scores_of(finished)) == numbers(scores_of(whole))
 
@@ -178,7 +190,7 @@ def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
     run = compose_run(
         ["task=snli", f"results_dir={tmp_path}", "data.train_premises=600", "training.max_epochs=4"]
     )
-    outcome = execute(run)
+    outcome = execute(locate(run))
     assert outcome.status == "done", outcome.error
     assert scores_of(outcome)["test/label_accuracy"] > 45
 
@@ -266,5 +278,5 @@ def test_bad_settings_are_refused(tmp_path: Path, override: str, expected: str) 
 
 
 def test_bfloat16_trains(root: Path) -> None:
-    outcome = execute(config(root, "precision=bf16", "mapping=sparsemax"))
+    outcome = execute(locate(config(root, "precision=bf16", "mapping=sparsemax")))
     assert outcome.status == "done", outcome.error

@@ -9,7 +9,7 @@ from repro.config.compose import compose_run
 from repro.evaluation.metrics.summarization import rouge
 from repro.report.figures.attention import prediction_of
 from repro.results import RunFolder
-from repro.runs.execute import Outcome, execute
+from repro.runs.execute import Outcome, execute, locate
 from repro.tasks.summarization import SummarizationTask, summary_corpus
 
 SMALL = [
@@ -22,7 +22,7 @@ SMALL = [
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     root = tmp_path_factory.mktemp("summarization")
-    done = execute(compose_run([*SMALL, f"results_dir={root}"]))
+    done = execute(locate(compose_run([*SMALL, f"results_dir={root}"])))
     assert done.status == "done", done.error
     return done
 

@@ -13,7 +13,7 @@ from repro.data.vocabulary import Vocabulary
 from repro.evaluation.metrics import metric_of
 from repro.report.figures.forced_decoding import steps_of
 from repro.results import RunFolder
-from repro.runs.execute import execute
+from repro.runs.execute import execute, locate
 from repro.tasks.nmt import NmtTask
 from repro.tasks.text_pairs import ALTERNATIVES, forced_rows, stored_examples
 from repro.training.seeding import seed_everything
@@ -66,7 +66,7 @@ def test_sentences_to_show_are_stored_from_any_split_and_change_no_metric(tmp_pa
         "training.max_steps=2",
         "decoding.max_length=10",
     ]
-    plain = execute(compose_run([*settings, f"results_dir={tmp_path}"]))
+    plain = execute(locate(compose_run([*settings, f"results_dir={tmp_path}"])))
     data = NmtTask(compose_run([*settings, f"results_dir={tmp_path}"]), torch.device("cpu")).data
     texts = {split: list(read_pairs(data.texts[split])) for split in ("dev", "test", "train")}
     wanted = [
@@ -78,7 +78,9 @@ def test_sentences_to_show_are_stored_from_any_split_and_change_no_metric(tmp_pa
     ]
     listed = ",".join(f"'{text}'" for text in wanted)
     other = tmp_path / "other"  # the two have one identity
-    outcome = execute(compose_run([*settings, f"task.shown=[{listed}]", f"results_dir={other}"]))
+    outcome = execute(
+        locate(compose_run([*settings, f"task.shown=[{listed}]", f"results_dir={other}"]))
+    )
     assert (plain.status, outcome.status) == ("done", "done"), (plain.error, outcome.error)
     folder = RunFolder(outcome.folder)
     places = [("dev", 0), ("dev", 1), ("dev", 9), ("test", 4), ("train", 7)]

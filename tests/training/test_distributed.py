@@ -11,6 +11,7 @@ import forked
 import pytest
 
 from repro.results import RunFolder, list_runs
+from repro.runs.locking import is_claimed
 
 MORPHOLOGY = [
     "hardware=cpu", "hardware.threads=1", "task.setting=medium", "task.stored_examples=1",
@@ -60,7 +61,7 @@ def under_torchrun(results: Path, *settings: str) -> RunFolder:
 def only_run(results: Path) -> RunFolder:
     (folder,) = list_runs(results, "demo")
     assert folder.status == "done"
-    assert not list(folder.path.glob("claim-*"))
+    assert not is_claimed(folder.path)
     return folder
 
 

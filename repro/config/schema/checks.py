@@ -64,12 +64,13 @@ def number(
     return _declared(default, Accepts(holds, expected, unbounded=high == inf), added_later)
 
 
-def choice(options: Iterable[str], default: Any = MISSING, *, added_later: bool = False) -> Any:
-    """Declare a string that must be one of the options."""
+def choice(
+    options: Iterable[str | bool], default: Any = MISSING, *, added_later: bool = False
+) -> Any:
+    """Declare a setting that must be one of the options."""
     options = tuple(options)
-    return _declared(
-        default, Accepts(options.__contains__, "one of " + ", ".join(options)), added_later
-    )
+    expected = "one of " + ", ".join(map(str, options))
+    return _declared(default, Accepts(options.__contains__, expected), added_later)
 
 
 def identifier(default: Any = MISSING) -> Any:

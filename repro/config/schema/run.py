@@ -30,13 +30,11 @@ class HardwareConfig:
         device: ``auto`` takes CUDA if it is available.
         threads: CPU threads of one run, at least one; ``null`` takes every core.
         parallel_runs: number of runs executed in parallel on a CPU; 0 for one per core.
-        compile: whether ``torch.compile`` compiles the decoder's step; sequence tasks only.
     """
 
     device: str = choice(("auto", "cpu", "cuda"), "auto")
     threads: int | None = number("[1, 1024]", None)
     parallel_runs: int = number("[0, 1024]", 1)
-    compile: bool = False
 
 
 @dataclass
@@ -76,10 +74,8 @@ class RunConfig:
         """Refuse values out of range, and groups or a monitor that the task does not take."""
         if type(self) is not RunConfig:
             # The subclass for the task declares the type of each group.
-            wanted, base = get_type_hints(type(self)), get_type_hints(RunConfig)
+            wanted = get_type_hints(type(self))
             task = f"task={self.task.name}"
-            if self.hardware.compile and wanted["decoding"] == base["decoding"]:
-                raise ConfigError(f"hardware.compile=true: {task} has no decoder to compile")
             for group in ("data", "mapping", "loss", "model", "decoding"):
                 found, kind = getattr(self, group), wanted[group]
                 if isinstance(kind, UnionType) and found is not None:

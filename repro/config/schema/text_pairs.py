@@ -96,17 +96,12 @@ class TextRun(Seq2SeqRun):
     decoding: RescoredBeamConfig = MISSING
 
     def __post_init__(self) -> None:
-        """Refuse contradictory length limits, and replacing unknown words if there are subwords."""
+        """Refuse contradictory length limits."""
         super().__post_init__()
         if self.decoding.min_length > self.decoding.max_length:
             raise ConfigError(
                 f"decoding.min_length is {self.decoding.min_length}; expected a number of at most "
                 f"decoding.max_length, {self.decoding.max_length}"
-            )
-        if self.decoding.replace_unknown and self.data.merges:
-            raise ConfigError(
-                f"decoding.replace_unknown=true needs whole words, but data.merges is "
-                f"{self.data.merges}; set data.merges=0, or decoding.replace_unknown=false"
             )
 
 

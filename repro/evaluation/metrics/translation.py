@@ -310,6 +310,14 @@ METRICS = (
         ),
     ),
     Metric(
+        "rep_printed", "", 2, False, signature("rep_printed", "n:2|formula:printed"),
+        "REP-score by the formula that the paper prints, not by the released program.",
+        of_sums=percentage_of_sums, reads=Translations,
+        statistics=lambda texts: Statistics(
+            rep_counts(texts.hypotheses, texts.references, as_printed=True)
+        ),
+    ),
+    Metric(
         "drop", "%", 2, False, signature("drop", "aligner:fast_align|symmetry:grow-diag-final-and"),
         "DROP-score: source words aligned to the reference but not to the translation.",
         of_sums=percentage_of_sums, reads=Translations, part="length", recorded="both",

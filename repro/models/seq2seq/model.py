@@ -1,6 +1,6 @@
 """LSTM encoder, LSTM decoder with input feeding, and the model that combines them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -148,7 +148,6 @@ class InputFeedingDecoder(nn.Module):
         self.dropout = shape.dropout
         self.attention = attention
         self.output = nn.Linear(2 * units, units, bias=output_bias)
-        self._take_step: Callable[[DecoderState, _Step], tuple[Tensor, DecoderState]] = self._step
 
     def start(
         self, encoding: Encoding, mask: Tensor, fertility: Tensor | None = None
@@ -168,16 +167,10 @@ class InputFeedingDecoder(nn.Module):
         """Take one step after each given symbol, embedded as ``(rows, steps, embedding)``."""
         outputs, attention = [], []
         for step in self._steps(state.source, embedded):
-            weights, state = self._take_step(state, step)
+            weights, state = self._step(state, step)
             outputs.append(state.feed)
             attention.append(weights)
         return Decoded(torch.stack(outputs, dim=1), torch.stack(attention, dim=1), state)
-
-    def compile_step(self) -> None:
-        """Compile the step with :func:`torch.compile`, once for all sizes of batches."""
-        # The compiler has a setting of its own, which only this function changes.
-        torch.use_deterministic_algorithms(torch.are_deterministic_algorithms_enabled())
-        self._take_step = torch.compile(self._step, dynamic=True)
 
     def _steps(self, source: AttentionState, embedded: Tensor) -> list[_Step]:
         """Compute everything that does not depend on earlier steps, for all steps at once."""

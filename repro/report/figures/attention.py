@@ -22,7 +22,7 @@ class Attention(Figure):
             fits = length <= LONGEST
             return not (fits and is_correct(row)), not fits, -length if fits else length
 
-        rows = runs.best.folder.read_attention()
+        rows = runs.best.examples.read_attention()
         return {**ordered_examples(rows, runs.prefer, names_of, rank)[0], RULE: self.rule}
 
     def draw(self, data: Row) -> Canvas:

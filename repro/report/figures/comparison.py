@@ -11,7 +11,7 @@ from repro.results import ResultsError
 END, SINK = "</s>", "<SINK>"
 """Last symbol of an output; word that runs with bounded attention append to the source."""
 _SENTENCE = ("index", "language", "source", "gold", "separator", "split")
-_PAIR = ("index", "pair", "premise", "hypothesis", "gold")
+_PAIR = ("index", "split", "pair", "premise", "hypothesis", "gold")
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,9 @@ def _common_examples(
 ) -> list[dict[str, Any]]:
     """Return the examples that the best run of every row kept, its outputs under ``panels``."""
     kept = {
-        run.row: {place(row): row | {"mapping": run.mapping} for row in run.folder.read_attention()}
+        run.row: {
+            place(row): row | {"mapping": run.mapping} for row in run.examples.read_attention()
+        }
         for run in runs.best_of_rows
     }
     found = []

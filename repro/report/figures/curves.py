@@ -29,6 +29,7 @@ class AlphaSweep(Figure):
     Points are seeds, lines their mean; with several seeds a band shows the standard deviation.
     """
 
+    reads = "folder"
     shows: ClassVar[str] = "all runs"
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
@@ -93,6 +94,7 @@ class AccuracyOverTime(Figure):
     The first seed of each row has markers, one for each validation.
     """
 
+    reads = "folder"
     shows: ClassVar[str] = "all runs"
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
@@ -175,6 +177,7 @@ class GapOverTraining(Figure):
     The first part of a row's label names its curve; both mappings are validated at equal updates.
     """
 
+    reads = "folder"
     shows: ClassVar[str] = "all runs"
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:

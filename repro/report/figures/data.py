@@ -9,8 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from repro.checksums import verify
-from repro.config.experiment import Experiment
+from repro.config.experiment import OWN_SCALES, Experiment
 from repro.report.figures.kinds import (
     NO_RUNS,
     Figure,
@@ -109,7 +108,8 @@ def export_figure_data(
 
         def run(record: Measurement) -> FigureRun:
             folder = run_folder(results_dir, scale, record.run_id)
-            return FigureRun(record.row, record.seed or 0, record.value, folder)
+            own = kind.reads == "examples" and scale in OWN_SCALES
+            return FigureRun(record.row, record.seed or 0, record.value, folder, own)
 
         # By row, then by seed: the runs with a record of the drawn metric.
         best = best_record(records, plan.best, experiment.name)
@@ -125,7 +125,7 @@ def export_figure_data(
 def write_figure_data(results_dir: Path, scale: str, data: FigureData) -> Path:
     """Write the data of a figure and return the path of the file."""
     path = figure_path(results_dir, scale, data.experiment, "json")
-    atomic_write_json(path, asdict(data), checksum=True)
+    atomic_write_json(path, asdict(data))
     return path
 
 
@@ -133,13 +133,11 @@ def read_figure_data(results_dir: Path, scale: str, experiment_name: str) -> Fig
     """Read the data of a figure; None if it was not drawn at this scale.
 
     Raises:
-        DamagedFileError: the file differs from its checksum.
         ResultsError: the file is malformed or belongs to another experiment.
     """
     path = figure_path(results_dir, scale, experiment_name, "json")
     if not path.exists():
         return None
-    verify(path)
     content = read_object(path)
     if content.keys() != KEYS:
         raise ResultsError(f"{path}: expected an object with the keys {', '.join(sorted(KEYS))}")

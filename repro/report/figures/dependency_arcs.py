@@ -82,7 +82,7 @@ class DependencyArcs(Figure):
     )
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
-        rows = runs.best.folder.read_candidates()
+        rows = runs.best.examples.read_candidates()
 
         def rank(row: Row) -> tuple[float, ...]:
             example = parsed_sentence(row)

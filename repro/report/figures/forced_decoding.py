@@ -98,7 +98,7 @@ class ForcedDecoding(Figure):
             changes = sum(one.completed != other.completed for one, other in pairwise(steps))
             return len(steps) > LONGEST, not possible, -changes
 
-        rows = runs.best.folder.read_forced()
+        rows = runs.best.examples.read_forced()
         return {**ordered_examples(rows, runs.prefer, names_of, rank)[0], RULE: self.rule}
 
     def draw(self, data: Row) -> Canvas:

@@ -4,14 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import yaml
 
 from repro.config.paths import declared_in
 from repro.data.sentence_search import preference
 from repro.report.figures.canvas import Canvas
-from repro.results import Measurement, ResultsError, RunFolder
+from repro.results import OWN_SPLIT, Measurement, ResultsError, RunFolder
 
 Row = Mapping[str, Any]
 VALIDATION = "dev"
@@ -19,7 +19,7 @@ RULE, OWN = "rule", "preferred"
 """Keys of a figure's data: the rule in words; whether ``drawing.prefer`` names an example."""
 MISSING = "missing"
 """Key of the note that takes the place of the data if no example suits the figure."""
-_SPLITS = {VALIDATION: "validation", "test": "test", "train": "training"}
+_SPLITS = {VALIDATION: "validation", "test": "test", "train": "training", OWN_SPLIT: "own"}
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Safe loader of YAML, the faster one of libyaml if PyYAML was built with it."""
@@ -27,12 +27,26 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True)
 class FigureRun:
-    """Run of an experiment: its row and seed, its value of the drawn metric, its folder."""
+    """Run of an experiment that a figure may show.
+
+    Attributes:
+        row: label of its row.
+        seed: seed of the run.
+        value: value of the drawn metric.
+        folder: folder of the run.
+        own: whether the figure shows the texts of ``experiments/examples``, not of the corpus.
+    """
 
     row: str
     seed: int
     value: float
     folder: RunFolder
+    own: bool = False
+
+    @property
+    def examples(self) -> RunFolder:
+        """Folder of the examples that the figure may show."""
+        return self.folder.own_examples if self.own else self.folder
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -81,6 +95,8 @@ class Figure(ABC):
     Attributes:
         rule: how examples are chosen that ``drawing.prefer`` does not name, in words.
         shows: the runs that are shown, in words; empty for a single run or none.
+        reads: what the figure needs: the ``"examples"`` that runs kept, or other files of a
+            ``"folder"``.
         measured: keys of measured data, such as times, which differ between calls.
         description: the figure in words, if its data are always the same.
     """
@@ -88,6 +104,7 @@ class Figure(ABC):
     rule: ClassVar[str] = ""
     description: ClassVar[str] = ""
     shows: ClassVar[str] = ""
+    reads: ClassVar[Literal["examples", "folder"]] = "examples"
     measured: ClassVar[Sequence[str]] = ()
 
     @abstractmethod
@@ -147,15 +164,16 @@ def ordered_examples(
         rows: examples that a run kept.
         prefer: texts of the examples to put first, ignoring case, spaces and punctuation.
         names: returns the texts by which ``prefer`` selects an example.
-        rank: sort key, ascending, of the other examples, of which only those of validation are
-            kept; ties go to the lowest ``index``.
+        rank: sort key, ascending, of the other examples, of which only those of validation and of
+            ``experiments/examples`` are kept; ties go to the lowest ``index``.
 
     Raises:
         ResultsError: no example is left.
     """
     found = [(preference(names(row), prefer), row) for row in rows]
     last = len(prefer)
-    allowed = [(p, row) for p, row in found if p < last or split_of(row) == VALIDATION]
+    splits = (VALIDATION, OWN_SPLIT)
+    allowed = [(p, row) for p, row in found if p < last or split_of(row) in splits]
     if not allowed:
         raise ResultsError("the runs kept no examples to draw")
     allowed.sort(key=lambda one: (one[0], *rank(one[1]), one[1]["index"]))

@@ -125,7 +125,7 @@ class Lattice(Figure):
             # Entropy comes last: it is comparable only between sets of a suitable size.
             return not fits, not one.finite, not right_size, not one.has_gold, -entropy(one)
 
-        rows = runs.best.folder.read_hypotheses()
+        rows = runs.best.examples.read_hypotheses()
         return {**ordered_examples(rows, runs.prefer, names_of, rank)[0], RULE: self.rule}
 
     def draw(self, data: Row) -> Canvas:

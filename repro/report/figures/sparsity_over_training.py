@@ -29,6 +29,8 @@ class SparsityOverTraining(Figure):
     Boxes reach from the first to the third quartile, whiskers from 5 % to 95 % of the sentences.
     """
 
+    reads = "folder"
+
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         history = runs.best.folder.read_history()
         rows = [row for row in history if "dev_trees_counts" in row]

@@ -1,7 +1,7 @@
 """Corpus, training, decoding and scoring of a multilingual inflection model or an ensemble."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
@@ -30,9 +30,15 @@ from repro.evaluation.metrics.inflection import (
     InflectedForms,
     read_rule_baseline,
 )
-from repro.results import RunFolder
+from repro.results import OWN_SPLIT, RunFolder
 from repro.results.prediction import shorten
-from repro.tasks.common import check_length, check_name, each_line, own_folder
+from repro.tasks.common import (
+    check_length,
+    check_name,
+    each_line,
+    own_examples,
+    own_folder,
+)
 from repro.tasks.protocol import CorpusIdentity, Scores, Task
 from repro.tasks.seq2seq import STOP, Seq2SeqTask
 from repro.training.protocol import Validation
@@ -214,8 +220,20 @@ class MorphologyTask(Seq2SeqTask):
             for language, text in lines.items():
                 write_if_changed(folder.predictions_file(split, language), text.encode())
         folder.write_statistics(whole.statistics)
-        self.store_examples(model, folder)
+        self.store_examples(model, self.shown, folder)
         return whole.values
+
+    examples_file = "morphology.tsv"
+
+    def write_own_examples(self, path: Path, folder: RunFolder) -> None:
+        """Write hypotheses and attention of the lemmas of a file; see ``Illustrated``."""
+        examples = [
+            replace(
+                one, split=OWN_SPLIT, index=place, inflection=replace(one.inflection, form=gold)
+            )
+            for place, (one, gold) in enumerate(own_examples(self.read, path))
+        ]
+        self.store_examples(self.model, examples, folder)
 
     def _texts(self, results: Sequence[BeamResult]) -> list[str]:
         """Return the best form of each example, empty if the search found none."""
@@ -256,11 +274,13 @@ class MorphologyTask(Seq2SeqTask):
         check_length(symbols)
         return Example("input", 0, inflection, Pair(self.data.source.encode(symbols), []))
 
-    def store_examples(self, model: StepModel[Any], folder: RunFolder) -> None:
+    def store_examples(
+        self, model: StepModel[Any], shown: Sequence[Example], folder: RunFolder
+    ) -> None:
         """Write hypotheses and attention of the examples that figures may show."""
         hypotheses, attention = [], []
-        for start in range(0, len(self.shown), _BATCH):
-            examples = self.shown[start : start + _BATCH]
+        for start in range(0, len(shown), _BATCH):
+            examples = shown[start : start + _BATCH]
             pairs = [example.pair for example in examples]
             batch = collate(pairs, range(len(pairs))).to(self.device)
             source, mask, length = batch.source, batch.source_mask, self.decoding.max_length

@@ -37,12 +37,13 @@ from repro.data.dependencies.universal_dependencies import (
     treebank_folder,
 )
 from repro.data.errors import DataError
+from repro.data.files import numbered_lines
 from repro.data.sentence_search import preference
 from repro.data.vocabulary import Vocabulary
 from repro.evaluation.metrics import METRICS, score_outputs
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.models.parser import LstmParser
-from repro.results import RunFolder
+from repro.results import OWN_SPLIT, RunFolder
 from repro.results.prediction import AttentionMap, Candidate, Prediction, Wanted
 from repro.structures import Arborescence, ConvergenceWarning, Solution, sparsemap
 from repro.tasks.common import (
@@ -319,7 +320,7 @@ class ParsingTask:
         if dev.candidates is not None:
             means = dev.candidates.means().items()
             whole.values.update({f"dev/{name}": value for name, value in means})
-            folder.write_candidates(self.candidate_rows())
+            folder.write_candidates(self.candidate_rows(treebank.dev, self.stored_sentences()))
         return whole.values
 
     @torch.no_grad()
@@ -410,19 +411,37 @@ class ParsingTask:
         losses: Tensor = self.criterion(scores, batch.heads, lengths=batch.lengths)
         return losses
 
-    @torch.no_grad()
-    def candidate_rows(self) -> list[dict[str, Any]]:
-        """Return the candidate trees of the validation sentences that figures may show."""
-        sentences, shown = self.data.treebank.dev, self.settings.shown
-        texts = [" ".join(sentence.column("FORM")) for sentence in sentences]
-        first = self.settings.stored_examples
-        places = [
+    @property
+    def examples_file(self) -> str:
+        """Name of the file of sentences; see ``Illustrated``."""
+        return f"parsing.{self.config.data.treebank.split('-')[0]}.conllu"
+
+    def write_own_examples(self, path: Path, folder: RunFolder) -> None:
+        """Write the candidate trees of the sentences of a file; see ``Illustrated``."""
+        lines = numbered_lines(path.read_bytes(), path)
+        sentences = [sentence for _, sentence in read_sentences(lines, path)]
+        if self.candidates is not None:
+            rows = self.candidate_rows(sentences, range(len(sentences)))
+            folder.write_candidates([row | {"split": OWN_SPLIT} for row in rows])
+
+    def stored_sentences(self) -> list[int]:
+        """Return the positions of the validation sentences that figures may show."""
+        first, shown = self.settings.stored_examples, self.settings.shown
+        texts = (" ".join(sentence.column("FORM")) for sentence in self.data.treebank.dev)
+        return [
             place
             for place, text in enumerate(texts)
             if place < first or preference([text], shown) < len(shown)
         ]
+
+    @torch.no_grad()
+    def candidate_rows(
+        self, sentences: Sequence[Sentence], places: Sequence[int]
+    ) -> list[dict[str, Any]]:
+        """Return the candidate trees of the sentences at some positions."""
         rows: list[dict[str, Any]] = []
-        for batch in self.ordered([self.data.dev[place] for place in places]):
+        encode = self.data.encoder.encode
+        for batch in self.ordered([encode(sentences[place]) for place in places]):
             found = weighted_trees(self._solve(self.scores(batch), batch), batch.lengths)
             for number, candidates in zip(batch.indices.tolist(), found, strict=True):
                 sentence = sentences[places[number]]

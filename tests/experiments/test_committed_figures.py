@@ -1,0 +1,42 @@
+"""The committed reports show every figure whose runs are recorded, without any run folder."""
+
+from pathlib import Path
+
+import pytest
+
+from repro.config.experiment import list_experiments, load_experiment
+from repro.report.figures import read_figure_data
+from repro.results import Archive, figure_path
+
+RESULTS = Path(__file__).parents[2] / "results"
+LACKING = {
+    "peters2019/figure5": "a training, whose record is of an earlier version",
+    "peters2019/figure4": "twelve trainings, of which two have a record of an earlier version",
+    "peters2019/figure6": "four trainings, of which two have a record of an earlier version",
+}
+"""Figures that have records but whose runs have not been repeated since."""
+
+
+@pytest.mark.parametrize("scale", ["small", "full"])
+def test_every_figure_of_measured_runs_is_drawn(scale: str) -> None:
+    archive, drawn, lacking = Archive(RESULTS, scale), list[str](), list[str]()
+    for experiment in map(load_experiment, list_experiments()):
+        if experiment.drawing is None or scale not in experiment.scales or experiment.computed:
+            continue
+        if archive.measurements(experiment):
+            found = read_figure_data(RESULTS, scale, experiment.name)
+            here = figure_path(RESULTS, scale, experiment.name, "svg").exists()
+            (drawn if found and here else lacking).append(experiment.name)
+    assert {*lacking} == ({*LACKING} if scale == "small" else set())
+    assert drawn or scale == "full"
+
+
+def test_examples_of_figures_are_not_those_of_a_corpus() -> None:
+    """Texts of small and subset scale are the suite's own; the papers' are named by digests."""
+    for path in (RESULTS / "small" / "figures").glob("*/*.json"):
+        data = read_figure_data(
+            RESULTS, "small", path.relative_to(path.parents[1]).with_suffix("").as_posix()
+        )
+        assert data is not None
+        parts = data.example.get("sentences") or data.example.get("pairs") or [data.example]
+        assert {one["split"] for one in parts if "index" in one} <= {"own"}, path.name

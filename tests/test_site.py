@@ -1,0 +1,53 @@
+"""The site of `make docs` has every page and image that its pages and reports link to."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from report.test_links import dead_links
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the site is built from, made by the rule of the Makefile."""
+    root = tmp_path_factory.mktemp("site")
+    for name in ("Makefile", "docs", "results", "experiments"):
+        (root / name).symlink_to(ROOT / name)
+    for page in ROOT.glob("*.md"):
+        shutil.copy(page, root)
+    subprocess.run(["make", "pages"], cwd=root, check=True, capture_output=True)
+    return root / "build" / "docs" / "pages"
+
+
+def dead_references(pages: Path) -> Iterator[str]:
+    """Links and images of Markdown pages that lead to no file, queries of results included."""
+    for page in pages.rglob("*.md"):
+        text = page.read_text("utf-8")
+        inline = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
+        defined = re.findall(r"^\[[^\]]+\]: (\S+)", text, re.MULTILINE)
+        for link in (unquote(one) for one in (*inline, *defined)):
+            if not re.match(r"\w+:", link) and not (page.parent / link).exists():
+                yield f"{page.relative_to(pages)}: {link}"
+
+
+def test_pages_lead_to_pages_and_images(pages: Path) -> None:
+    assert not [*dead_references(pages)]
+
+
+def test_reports_are_part_of_the_site(pages: Path) -> None:
+    for scale in ("small", "full"):
+        assert dead_links(pages / "results" / scale / "report.html") == []
+
+
+def test_the_list_of_pages_leads_to_files(pages: Path) -> None:
+    listed = re.findall(
+        r"^ +- [^:\n]+: (\S+\.(?:md|html))$", (ROOT / "mkdocs.yml").read_text(), re.M
+    )
+    assert len(listed) > 20
+    assert [page for page in listed if not (pages / page).is_file()] == []
