@@ -229,9 +229,10 @@ def append(entries, limit, lists, end):
 def gather(row, limit, lists, end):
     """Append the entries of a row above a limit to a list; return its end."""
     size, width, limit = row.shape[0], width_of(row), row.dtype.type(limit)
-    for j in range(0, size, width):
-        end = append(simd.load_first(row, j, size - j, -np.inf), limit, lists, end)
-    return end
+    whole = size // width * width
+    for j in range(0, whole, width):
+        end = append(simd.load(row, j), limit, lists, end)
+    return append(simd.load_first(row, whole, size - whole, -np.inf), limit, lists, end)
 
 
 @inline

@@ -54,10 +54,9 @@ def _dense_row(probs, grads, order, out):
     """Write the gradient of a row, ``s (g - m)``, for ``r = 1`` or ``½``; ``out`` holds ``s``."""
     size, width = probs.shape[0], blocks.width_of(probs)
     whole = size // width * width
-    slopes = _slope(simd.load_first(probs, whole, size - whole, 0.0), order)
-    simd.store_first(out, whole, size - whole, slopes)
+    last = _slope(simd.load_first(probs, whole, size - whole, 0.0), order)
     grad = simd.load_first(grads, whole, size - whole, 0.0)
-    weighted = slopes * simd.where(slopes > 0.0, grad, 0.0)
+    slopes, weighted = last, last * simd.where(last > 0.0, grad, 0.0)
     for j in range(0, whole, width):
         slope = _slope(simd.load(probs, j), order)
         simd.store(out, j, slope)
@@ -65,10 +64,12 @@ def _dense_row(probs, grads, order, out):
         weighted += slope * simd.where(slope > 0.0, simd.load(grads, j), 0.0)
     mass = simd.total(slopes)
     mean = simd.total(weighted) / mass if mass > 0.0 else mass
-    for j in range(0, size, width):
-        slope = simd.load_first(out, j, size - j, 0.0)
-        moved = slope * (simd.load_first(grads, j, size - j, 0.0) - mean)
-        simd.store_first(out, j, size - j, simd.where(slope > 0.0, moved, 0.0))
+    for j in range(0, whole, width):
+        slope = simd.load(out, j)
+        moved = slope * (simd.load(grads, j) - mean)
+        simd.store(out, j, simd.where(slope > 0.0, moved, 0.0))
+    moved = simd.where(last > 0.0, last * (grad - mean), 0.0)
+    simd.store_first(out, whole, size - whole, moved)
 
 
 @for_each_format

@@ -232,9 +232,13 @@ def _write_rational(problem, block, i, k):
     row, out, linear = problem.rows[i], problem.probs[i], problem.order == 1.0
     size, width, top, order = row.shape[0], blocks.width_of(block.w), block.tops[k], block.orders[k]
     c, step, scale = block.shares[k], block.heads[k], block.scales[k]
-    for j in range(0, size, width):
-        w = blocks.candidate(simd.load_first_as(block.w, row, j, size - j, -np.inf), top, order)
-        simd.store_first(out, j, size - j, _rational_share(w, c, step, linear) * scale)
+    whole = size // width * width
+    for j in range(0, whole, width):
+        w = blocks.candidate(simd.load_first_as(block.w, row, j, width, -np.inf), top, order)
+        simd.store(out, j, _rational_share(w, c, step, linear) * scale)
+    last = simd.load_first_as(block.w, row, whole, size - whole, -np.inf)
+    w = blocks.candidate(last, top, order)
+    simd.store_first(out, whole, size - whole, _rational_share(w, c, step, linear) * scale)
     # For the loss: ``(1 - c) / r``, with the last step taken.
     block.heads[k] = block.w.dtype.type((1.0 - (np.float64(c) - step)) / problem.order)
 

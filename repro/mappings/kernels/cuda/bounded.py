@@ -1,7 +1,7 @@
 """Launchers and kernels of distributions under upper bounds.
 
 The forward pass takes at least two reads (one for a budget), one write, and a byte for the KKT
-kkt_status of every entry, 13 bytes in single precision; the backward pass as much.
+status of every entry, 13 bytes in single precision; the backward pass as much.
 """
 
 import torch
@@ -208,10 +208,7 @@ def bounded_backward_kernel(
     """
     rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
     inside = rows < count
-    probs, kkt_statuses = (
-        Rows(probs + rows * n, inside, n),
-        Rows(kkt_statuses + rows * n, inside, n),
-    )
+    probs, grads = Rows(probs + rows * n, inside, n), Rows(grads + rows * n, inside, n)
     kkt_statuses, out = Rows(kkt_statuses + rows * n, inside, n), Rows(out + rows * n, inside, n)
     slope, kkt_status, grad = _load(probs, kkt_statuses, grads, 0, ORDER, N)
     total, weighted = tl.sum(slope, 1), _weighted(slope, grad)
