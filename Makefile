@@ -93,5 +93,7 @@ pages: ## Copy the pages and the committed reports to build/docs/pages
 gpu: $(STAMP) ## On a CUDA device: tests, benchmark, one run of each task, Peters et al. Table 1; writes docs/gpu.md
 	$(BIN)/python -m benchmarks.gpu $(ARGS)
 
-clean: ## Remove the demo results and the caches (keeps .venv and the other results)
-	rm -rf results/demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean: ## Remove the caches, and the demo results if that is confirmed (keeps .venv and the other results)
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@test ! -d results/demo || { printf 'Remove results/demo with its runs and sweeps? [y/N] '; read answer; \
+	  if [ "$$answer" = y ]; then rm -rf results/demo; fi; }

@@ -106,6 +106,18 @@ class RunFolder:
         done = {"run_id": self.run_id, "finished": finished, "summary": dict(summary)}
         atomic_write_json(self.done, done)
 
+    def remove_weights(self) -> int:
+        """Delete weights and checkpoint, also from the manifest; return the bytes that it frees."""
+        removed = [path for path in (self.model, self.checkpoint) if path.exists()]
+        manifest, freed = self.path / MANIFEST, sum(path.stat().st_size for path in removed)
+        if manifest.exists():
+            names = tuple(f"  {path.name}\n" for path in removed)
+            lines = manifest.read_text(encoding="utf-8").splitlines(keepends=True)
+            atomic_write_text(manifest, "".join(one for one in lines if not one.endswith(names)))
+        for path in removed:
+            path.unlink()
+        return freed
+
     def damaged_files(self) -> list[str]:
         """List the files of a finished run that are missing or differ from their checksums."""
         return checksums.damaged_files(self.path) if self.done.exists() else []

@@ -275,7 +275,7 @@ def test_a_file_that_the_system_refuses_is_one_clear_line(
     assert capsys.readouterr().err == "repro: data/conll2018: Permission denied\n"
 
 
-@pytest.mark.parametrize(("command", "missing"), [("compare", "run_id, other"), ("data", "action")])
+@pytest.mark.parametrize(("command", "missing"), [("data", "action")])
 def test_only_what_is_required_is_called_so(
     command: str, missing: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
