@@ -33,11 +33,7 @@ _LIBRARIES = (
     "torch", "torch._inductor.config", "numba", "pandas", "hydra.utils", "scipy.linalg",
     "rich.console",
 )  # fmt: skip
-"""Modules that the fork server imports, once for all workers, since that takes seconds.
-
-The package itself is not among them: in forks of a process that has imported the mappings, these
-run without OpenMP (:mod:`repro.mappings.kernels.cpu.parallel`).
-"""
+"""Modules that the fork server imports, once for all workers, since that takes seconds."""
 _NOTICE = (
     "repro: stopping: runs in progress write their checkpoints; interrupt again to stop at once, "
     "which loses what they did since their last checkpoint\n"

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from repro.mappings._arguments import under_vmap
-from repro.mappings._autograd import DifferentiableFunction, keep
+from repro.mappings._autograd import DifferentiableFunction
 from repro.structures.forward_backward import LOWEST, gradients, log_add, possible
 
 LARGEST_CONDITION = 1e4
@@ -179,16 +179,10 @@ class _WithGradient(DifferentiableFunction):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         """Save the gradient with its graph."""
-        keep(ctx, inputs[1])
+        ctx.save_for_backward(inputs[1])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         """Return the incoming gradient times ``slope``."""
         (slope,) = ctx.saved_tensors
         return grads[0].view(-1, 1, 1) * slope, None, None
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor | None:
-        """Return the inner product of ``slope`` and the tangent of ``point``."""
-        (slope,) = ctx.saved_tensors
-        return None if tangents[0] is None else (slope * tangents[0]).sum((-1, -2))
