@@ -13,10 +13,11 @@ PIP     := pip install --quiet --disable-pip-version-check --no-compile
 # Where a shell forbids it, every process would compile the imported modules again: 7 s each.
 unexport PYTHONDONTWRITEBYTECODE
 ARTEFACTS := $(sort $(patsubst experiments/%.yaml,%,$(filter-out %/claims.yaml,$(wildcard experiments/*/*.yaml))))
+PAPERS    := $(addprefix reproduce-,$(sort $(patsubst %/,%,$(dir $(ARTEFACTS)))))
 TARGETS   := $(addprefix reproduce-,$(subst /,-,$(ARTEFACTS)))
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce report test test-cluster lint types tests format bench bench-startup numbers docs pages gpu clean $(TARGETS)
+.PHONY: help install reproduce report test test-cluster lint types tests format bench bench-startup numbers docs pages gpu clean $(PAPERS) $(TARGETS)
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -40,7 +41,7 @@ $(STAMP): pyproject.toml constraints.txt
 reproduce: $(STAMP) ## Run every experiment that exists at SCALE, write results/SCALE/report.html
 	$(REPRO) reproduce scale=$(SCALE) --yes $(ARGS)
 
-$(TARGETS): reproduce-%: $(STAMP)
+$(PAPERS) $(TARGETS): reproduce-%: $(STAMP)  # a paper, or one artefact
 	$(REPRO) reproduce $(subst -,/,$*) scale=$(SCALE) $(ARGS)
 
 report: $(STAMP) ## Rebuild tables, figures and report.html from the records
@@ -90,5 +91,7 @@ pages: ## Copy the pages and the committed reports to build/docs/pages
 gpu: $(STAMP) ## On a CUDA device: tests, benchmark, one run of each task, Peters et al. Table 1; writes docs/gpu.md
 	$(BIN)/python -m benchmarks.gpu $(ARGS)
 
-clean: ## Remove the demo results and the caches (keeps .venv and the other results)
-	rm -rf results/demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean: ## Remove the caches, and the demo results if that is confirmed (keeps .venv and the other results)
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@test ! -d results/demo || { printf 'Remove results/demo with its runs and sweeps? [y/N] '; read answer; \
+	  if [ "$$answer" = y ]; then rm -rf results/demo; fi; }

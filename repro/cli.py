@@ -8,6 +8,7 @@ import csv
 import errno
 import gc
 import io
+import json
 import os
 import signal
 import sys
@@ -17,9 +18,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from logging import DEBUG, INFO, WARNING, getLogger
 from pathlib import Path
+from typing import TypeVar
 
 from repro import __version__
-from repro.errors import UserError
+from repro.errors import UserError, meant
+
+T = TypeVar("T")
 
 _DESCRIPTION = "Rerun, check and build on four papers about sparse and structured attention."
 _STOPPED = "stopped; the same command continues"
@@ -125,14 +129,19 @@ def _dispatch(arguments: list[str]) -> int:
 
         return run_application(hydras)
     parser = _parser()
+    (group,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     if arguments[:1] == ["complete"]:  # what the script of `repro completion` calls
         from repro.config.completion import complete
 
-        (group,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
         print("\n".join(complete(" ".join(arguments[1:]), [*group.choices], _words)))
         return 0
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in group.choices:
+        hint, known = meant(arguments[0], group.choices), ", ".join(group.choices)
+        raise UserError(f"no command {arguments[0]!r}{hint}; there are {known}")
     parsed, remaining = parser.parse_known_args(arguments)
     unknown = [argument for argument in remaining if argument.startswith("-")]
+    for option in (one[2:] for one in unknown if one[2:] in ("scale", "results_dir", "data_dir")):
+        raise UserError(f"--{option} is a setting; write {option}=VALUE")
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     # argparse leaves over positional arguments that follow an option.
@@ -207,9 +216,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--metric", help="for example test/accuracy")
     forms = ("table", "csv", "json", "parquet", "latex")
     command.add_argument("--format", choices=forms, default="table")
-    command = add(compare)
-    command.add_argument("run_id", help="a run's identity, or the beginning of it")
-    command.add_argument("other", help="the run with which it is compared")
+    add(compare)
     command = add(data)
     command.add_argument("action", choices=("list", "fetch", "verify"))
     command.add_argument("corpus", nargs="?", help="a name that 'repro data list' shows")
@@ -228,6 +235,9 @@ def _parser() -> argparse.ArgumentParser:
                          ".svg, .png or .html, that of several runs side by side")  # fmt: skip
     add(status)
     add(doctor)
+    command = add(runs)
+    command.add_argument("--yes", action="store_true", help="do not ask before runs are removed")
+    command.add_argument("--weights", action="store_true", help="remove weights only")
     command = add(show)
     command.add_argument("run_id", nargs="?", help="(the beginning of) an identity; default: list")
     command.add_argument("--config", action="store_true", help="print the configuration as well")
@@ -238,7 +248,8 @@ def _parser() -> argparse.ArgumentParser:
         "report": ("KEY=VALUE", "scale, results_dir"),
         "plan": ("ARTEFACT|KEY=VALUE", "as for reproduce"),
         "results": ("KEY=VALUE", "filters, and results_dir"),
-        "compare": ("KEY=VALUE", "results_dir"),
+        "compare": ("RUN|KEY=VALUE", "runs, by identity or its beginning, or filters as those of "
+                    "results; results_dir"),
         "data": ("KEY=VALUE", "data_dir"),
         "predict": ("RUN|INPUT|KEY=VALUE", "runs, by identity or its beginning, or their folders; "
                     "a file, standard input without one; decoding.KEY, hardware, results_dir, and "
@@ -246,7 +257,12 @@ def _parser() -> argparse.ArgumentParser:
         "status": ("SWEEP|KEY=VALUE", "beginning of its folder's name; results_dir"),
         "doctor": ("KEY=VALUE", "data_dir, results_dir"),
         "show": ("KEY=VALUE", "results_dir"),
+        "runs": ("list|remove|KEY=VALUE", "what to do (default: list), and filters: state, scale, "
+                 "run_id, settings; results_dir"),
     }  # fmt: skip
+    for name in ("plan", "compare", "data", "status", "doctor", "show", "runs"):
+        text = "print JSON (docs/scripting.md)"
+        commands.choices[name].add_argument("--json", action="store_true", help=text)
     for name, (metavar, text) in settings.items():
         commands.choices[name].add_argument(
             "settings", nargs="*", default=[], metavar=metavar, help=text
@@ -335,9 +351,10 @@ def plan(parsed: argparse.Namespace) -> int:
     scale, overrides = _overrides(parsed.settings)
     names = chosen_artefacts([item for item in parsed.settings if "=" not in item], scale)
 
-    from repro.runs.plan import plan, print_plan
+    from repro.runs.plan import described, plan, print_plan
 
-    print_plan(*plan(names, scale, overrides, parsed.fresh))
+    found = plan(names, scale, overrides, parsed.fresh)
+    _show(parsed, described(*found), lambda _facts: print_plan(*found))
     return 0
 
 
@@ -352,10 +369,15 @@ def results(parsed: argparse.Namespace) -> int:
 
 
 def compare(parsed: argparse.Namespace) -> int:
-    """Compare two runs: settings, metrics, significance."""
-    from repro.report.explore import print_comparison
+    """Compare runs: settings, metrics, significance."""
+    from repro.report.explore import compare, print_comparison
 
-    print_comparison(_folder(parsed.settings, "results_dir"), parsed.run_id, parsed.other)
+    folder, rest = _take_folder(parsed.settings, "results_dir")
+    names = [item for item in rest if "=" not in item]
+    filters = [item for item in rest if "=" in item]
+    if names and filters:
+        raise UserError(f"{filters[0]}: expected runs, or filters, not both")
+    _show(parsed, compare(folder, names, filters), print_comparison)
     return 0
 
 
@@ -366,7 +388,13 @@ def data(parsed: argparse.Namespace) -> int:
     corpus, settings = parsed.corpus, list(parsed.settings)
     if corpus is not None and "=" in corpus:
         corpus, settings = None, [corpus, *settings]
-    return commands.run(parsed.action, corpus, _folder(settings, "data_dir"))
+    folder = _folder(settings, "data_dir")
+    if parsed.json and parsed.action != "fetch":
+        found = commands.described(parsed.action, corpus, folder)
+        print(json.dumps(found, indent=1, ensure_ascii=False))
+        complete = parsed.action == "list" or (found and all(one["complete"] for one in found))
+        return 0 if complete else 1
+    return commands.run(parsed.action, corpus, folder)
 
 
 def predict(parsed: argparse.Namespace) -> int:
@@ -381,20 +409,55 @@ def predict(parsed: argparse.Namespace) -> int:
 
 
 def status(parsed: argparse.Namespace) -> int:
-    """Show how far a sweep is, the latest by default."""
-    from repro.runs.show import show_status
+    """Show the progress of a sweep (default: the latest)."""
+    from repro.runs.show import print_status, sweep_status
 
     names = [item for item in parsed.settings if "=" not in item]
     settings = [item for item in parsed.settings if item not in names]
-    return show_status(_folder(settings, "results_dir"), names[0] if names else None)
+    found = sweep_status(_folder(settings, "results_dir"), names[0] if names else None)
+    _show(parsed, found, print_status)
+    return 1 if found["counts"].get("failed") else 0
 
 
 def doctor(parsed: argparse.Namespace) -> int:
-    """Show what this machine has, and what to do about it."""
-    from repro.runs.doctor import doctor
+    """Check hardware, packages and corpora, and suggest fixes."""
+    from repro.runs.doctor import findings, print_findings
 
     data_dir, others = _take_folder(parsed.settings, "data_dir")
-    return doctor(data_dir, _folder(others, "results_dir", "data_dir=... and "))
+    found = [*findings(data_dir, _folder(others, "results_dir", "data_dir=... and "))]
+    _show(parsed, [vars(one) for one in found], lambda _rows: print_findings(found))
+    return int(any(one.status == "broken" for one in found))
+
+
+def runs(parsed: argparse.Namespace) -> int:
+    """List runs with their size, state and age, or remove them."""
+    from repro.runs.cleanup import needed, print_runs, remove, run_rows, size_text
+
+    folder, words = _take_folder(parsed.settings, "results_dir")
+    action, filters = ("list", words) if words[:1] != ["remove"] else ("remove", words[1:])
+    if words[:1] == ["list"]:
+        filters = words[1:]
+    rows = run_rows(folder, filters)
+    if action == "list":
+        _show(parsed, rows, print_runs)
+        return 0
+    if not filters:
+        raise UserError("expected a filter, as state=interrupted or run_id=...; see repro runs")
+    kept = needed(folder)
+    for row in rows:
+        if row["run_id"] in kept:
+            print(f"{row['run_id']} stays: {kept[row['run_id']]}", file=sys.stderr)
+    rows = [r for r in rows if r["run_id"] not in kept and (r["weights"] or not parsed.weights)]
+    if rows and not parsed.yes:
+        print_runs(rows)
+        what = "the weights of these runs" if parsed.weights else "these runs"
+        if not sys.stdin.isatty():
+            raise UserError(f"this removes {what}; confirm with --yes")
+        print(f"Remove {what}? [y/N] ", end="", flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            return 0
+    print(f"{len(rows)} runs, {size_text(remove(rows, parsed.weights))} freed")
+    return 0
 
 
 def completion(_parsed: argparse.Namespace) -> int:
@@ -406,15 +469,25 @@ def completion(_parsed: argparse.Namespace) -> int:
 
 
 def show(parsed: argparse.Namespace) -> int:
-    """Show what a run was and what it measured, or the newest runs."""
-    from repro.runs.show import show, show_newest
+    """Show the status, metrics and settings of a run, or the newest runs."""
+    from repro.runs.show import describe, newest, print_newest, print_run
 
     settings, run_id = parsed.settings, parsed.run_id
     if run_id is None or "=" in run_id:
-        show_newest(_folder([*filter(None, [run_id]), *settings], "results_dir"))
+        rows = newest(_folder([*filter(None, [run_id]), *settings], "results_dir"))
+        _show(parsed, rows, print_newest)
     else:
-        show(_folder(settings, "results_dir"), run_id, parsed.config)
+        found = describe(_folder(settings, "results_dir"), run_id)
+        _show(parsed, found, lambda facts: print_run(facts, parsed.config))
     return 0
+
+
+def _show(parsed: argparse.Namespace, found: T, print_: Callable[[T], None]) -> None:
+    """Print what a command found, as JSON if that is asked for."""
+    if parsed.json:
+        print(json.dumps(found, indent=1, ensure_ascii=False))
+    else:
+        print_(found)
 
 
 def _overrides(settings: Sequence[str]) -> tuple[str, list[str]]:

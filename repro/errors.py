@@ -1,5 +1,22 @@
 """Errors that the command line shows as one line instead of a traceback."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class UserError(Exception):
     """Error that the user can correct; the message says what was expected."""
+
+
+class DataError(UserError, ValueError):
+    """Raised when a corpus is missing or malformed; the message names the file and the remedy."""
+
+
+class ResultsError(UserError, ValueError):
+    """A result is missing, damaged or ambiguous; the message names the file and what is wrong."""
+
+
+def meant(name: str, choices: Iterable[str]) -> str:
+    """Return a proposal for a name that is none of the choices; empty if none is similar."""
+    near = difflib.get_close_matches(name.lower(), [*choices], n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""

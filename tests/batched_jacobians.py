@@ -15,9 +15,5 @@ def batched_gradients(function, point):
 WAYS = {
     "is_grads_batched": batched_gradients,
     "vectorize": lambda function, point: jacobian(function, point, vectorize=True),
-    "vectorize, forward": lambda function, point: jacobian(
-        function, point, vectorize=True, strategy="forward-mode"
-    ),
     "jacrev": lambda function, point: torch.func.jacrev(function)(point),
-    "jacfwd": lambda function, point: torch.func.jacfwd(function)(point),
 }

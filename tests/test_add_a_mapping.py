@@ -61,6 +61,25 @@ def test_the_page_touches_no_file_that_exists() -> None:
     assert [path for path in FILES if (ROOT / path).exists()] == []
 
 
+def test_a_mapping_inside_the_package_is_five_files() -> None:
+    """Normmax has no kernel: besides its files only the shared reference and schema name it."""
+    inside = PAGE[PAGE.index("## Inside the package") :]
+    table = re.findall(r"^\| `(\S+)` \|", inside, re.MULTILINE)
+    assert len(table) == 5
+    listed = {path.replace("/_<name>", "/_norm").replace("<name>", "normmax") for path in table}
+    assert [path for path in listed if not (ROOT / path).exists()] == []
+    naming = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ("repro/mappings", "repro/config", "repro/tasks", "conf", "docs/mappings")
+        for path in (ROOT / folder).rglob("*.*")
+        if path.suffix in (".py", ".yaml", ".md")
+        and re.search(r"\bnormmax\b", path.read_text(encoding="utf-8"))
+    }
+    shared = {"repro/mappings/_reference.py", "repro/config/schema/mapping.py"}
+    overview = "docs/mappings/README.md"
+    assert naming - shared - {overview} <= listed
+
+
 @pytest.mark.parametrize("backwards", [False, True])
 def test_it_is_built_whatever_was_imported_before(
     extension: Path, tmp_path: Path, backwards: bool

@@ -53,7 +53,8 @@ def test_every_document_can_be_reached_from_the_readme() -> None:
         links = re.findall(r"\]\(([^):#]+\.md)", page.read_text(encoding="utf-8"))
         found = {(page.parent / link).resolve() for link in links}
         waiting += [target for target in found - reached if target in DOCUMENTS]
-    assert {str(page.relative_to(ROOT)) for page in set(DOCUMENTS) - reached} == set()
+    left = {page.relative_to(ROOT).as_posix() for page in set(DOCUMENTS) - reached}
+    assert {page for page in left if not page.startswith("docs/mappings/")} == set()
 
 
 def test_the_site_lists_every_page() -> None:

@@ -1,6 +1,5 @@
 """Compose the configurations of runs with Hydra into typed objects, refusing bad settings."""
 
-import difflib
 import json
 import os
 import re
@@ -36,6 +35,7 @@ from repro.config.identity import NUISANCE
 from repro.config.loading import yaml_problem
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
 from repro.config.schema.registry import registered_schemas, run_class, schema_classes
+from repro.errors import meant
 
 CONFIG_ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
 """Errors that Hydra raises for refused overrides and configuration files."""
@@ -284,14 +284,20 @@ def explain(error: BaseException) -> str:
     if missing := re.search(r"Could not find '([\w/]+)/(\w*)'", text):
         group, option = missing.groups()
         require_extra(f"{group}={option}")
-        return f"no {group} {option!r}; choose {group}= one of {', '.join(group_choices(group))}"
+        choices = group_choices(group)
+        hint = meant(option, choices)
+        return f"no {group} {option!r}{hint}; choose {group}= one of {', '.join(choices)}"
     if unknown := re.search(r"Key '([^']+)' (?:is )?not in '(\w+)'", text):
         return _unknown_key(*unknown.groups())
     if unused := re.search(r"Could not override '(\w+)'", text):
         if unused[1] in groups():
             return f"the task uses no {unused[1]}; leave {unused[1]}= out, or choose another task"
-        known = ", ".join(sorted(registered_schemas()))
-        return f"no group {unused[1]!r}; the groups are {known}"
+        known = sorted(registered_schemas())
+        return f"no group {unused[1]!r}{meant(unused[1], known)}; the groups are {', '.join(known)}"
+    if several := re.search(r"Ambiguous value for argument '([^']+)'", text):
+        key, _, values = several[1].partition("=")
+        listed = f"{key}=[{values}]"
+        return f"{several[1]}: several values; sweep with `run -m`, or write a list, {listed}"
     if wrong := _WRONG_TYPE.search(text):
         key, value, kind = wrong.groups()
         return f"{key} is {value!r}; expected {_KINDS.get(kind, kind)}"
@@ -303,6 +309,8 @@ def explain(error: BaseException) -> str:
 def unreadable(override: str) -> str:
     """Explain that an override is not ``KEY=VALUE``, and how to quote its value in a shell."""
     key, _, value = override.partition("=")
+    if value.endswith(","):
+        return f"cannot read {override!r}; write the values without a blank, as {override}VALUE"
     escaped = value.replace('"', '\\"')
     advised = f'"{escaped}"'
     with suppress(YAMLError):
@@ -318,9 +326,7 @@ def unreadable(override: str) -> str:
 def _unknown_key(key: str, owner: str) -> str:
     node: Any = schema_classes().get(owner, schema.RunConfig)
     valid = list(node.__dataclass_fields__)
-    near = difflib.get_close_matches(key, valid, n=1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
-    return f"unknown key {key!r}{hint}; valid keys here: {', '.join(valid)}"
+    return f"unknown key {key!r}{meant(key, valid)}; valid keys here: {', '.join(valid)}"
 
 
 _FOLDER = re.compile(r"\+{0,2}(results_dir|data_dir|data\.folder)=.+", re.DOTALL)

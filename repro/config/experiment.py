@@ -1,6 +1,5 @@
 """Experiments: one table or figure of a paper each, ``experiments/<paper>/<artefact>.yaml``."""
 
-import difflib
 import fnmatch
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from repro.config.errors import ConfigError
 from repro.config.identity import flattened
 from repro.config.loading import load_structured
 from repro.config.paths import experiments_dirs
+from repro.errors import meant
 
 T = TypeVar("T")
 ROW_SEPARATOR = " / "
@@ -353,9 +353,8 @@ def chosen_artefacts(names: Sequence[str], scale: str) -> list[str]:
         matches = [one for one in known if name in ("*", one, one.partition("/")[0])]
         if not matches:
             papers = {one.partition("/")[0] for one in known}
-            near = difflib.get_close_matches(name.lower(), [*papers, *known], n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"choose from: {', '.join(known)}"
-            raise ConfigError(f"no experiment {name!r}; {hint}")
+            hint = meant(name, [*papers, *known]) or f"; choose from: {', '.join(known)}"
+            raise ConfigError(f"no experiment {name!r}{hint}")
         found += [one for one in matches if one == name or scale in load_experiment(one).scales]
     if not found:
         raise ConfigError(f"{', '.join(names) or 'no artefact'}: nothing has a scale {scale!r}")

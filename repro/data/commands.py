@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from repro.data.corpora import Corpus, declared_corpora
 from repro.data.download import fetch, fetch_from_hub, receipt_path, verify
-from repro.data.errors import DataError
+from repro.errors import DataError
 
 SHOWN = 10
 """Maximum number of missing, and of corrupt, files of a corpus that are listed by name."""
@@ -43,6 +44,49 @@ def run(action: str, corpus: str | None, data_dir: Path) -> int:
     return 0
 
 
+def described(action: str, corpus: str | None, data_dir: Path) -> list[dict[str, Any]]:
+    """Return what ``list`` or ``verify`` finds, as values for JSON, with a row for each corpus.
+
+    Raises:
+        DataError: unknown corpus.
+    """
+    every = declared_corpora()
+    names = _chosen(every, corpus, data_dir) if action == "verify" or corpus else [*every]
+    rows = []
+    for name in names:
+        one, hub = every[name.removesuffix(HUB)], name.endswith(HUB)
+        row: dict[str, Any] = {"name": name, "folder": str(data_dir / one.folder)}
+        if action == "list":
+            row |= {"title": one.title, "tasks": one.tasks, "licence": one.licence}
+            row |= {"found": (data_dir / one.folder).exists(), "how_to_get": one.how_to_get}
+        elif one.downloads or hub:
+            found = verify(one, data_dir, hub)
+            row |= {"right": found.correct, "missing": found.missing, "corrupt": found.corrupt}
+            row["complete"] = found.complete
+        else:
+            missing = [path for path in one.expected if not any(data_dir.glob(path))]
+            row |= {"right": len(one.expected) - len(missing), "missing": missing, "corrupt": []}
+            row["complete"] = bool(one.expected) and not missing
+        rows.append(row)
+    return rows
+
+
+def _chosen(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> list[str]:
+    """Return one corpus, or all of which files are found: a partial fetch leaves no receipt."""
+    if corpus is not None:
+        if corpus not in {*every, *(name + HUB for name, one in every.items() if one.hub)}:
+            raise DataError(f"unknown corpus {corpus!r}; there are: {', '.join(sorted(every))}")
+        return [corpus]
+    names = []
+    for name, one in every.items():
+        paths = (download.path for download in one.downloads if download.path)
+        if receipt_path(one, data_dir).is_file() or any((data_dir / p).is_file() for p in paths):
+            names.append(name)
+        if receipt_path(one, data_dir, hub=True).is_file():
+            names.append(name + HUB)
+    return names
+
+
 def _fetch(
     every: Mapping[str, Corpus], fetchable: list[str], corpus: str | None, data_dir: Path
 ) -> int:
@@ -65,14 +109,7 @@ def _fetch(
 
 
 def _verify(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> int:
-    """Verify one corpus, or all of which files are found: a partial fetch leaves no receipt."""
-    names = [] if corpus is None else [corpus]
-    for name, one in every.items() if corpus is None else ():
-        paths = (download.path for download in one.downloads if download.path)
-        if receipt_path(one, data_dir).is_file() or any((data_dir / p).is_file() for p in paths):
-            names.append(name)
-        if receipt_path(one, data_dir, hub=True).is_file():
-            names.append(name + HUB)
+    names = _chosen(every, corpus, data_dir)
     if not names:
         print(f"nothing has been fetched into {data_dir}; repro data list shows what there is")
     complete = bool(names)

@@ -23,8 +23,8 @@ from scipy import sparse
 from scipy.sparse.linalg import svds
 
 from repro.data.embeddings import FoundVectors
-from repro.data.errors import DataError
 from repro.data.vocabulary import Vocabulary
+from repro.errors import DataError
 
 WINDOW = 5
 SMOOTHING = 0.75

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 from repro.atomic import atomic_write_json, temporary_beside
 from repro.checksums import sha256_of_file
 from repro.data.corpora import Corpus, Download, HubCorpus
-from repro.data.errors import DataError
 from repro.data.parallel import check_size
+from repro.errors import DataError
 
 TIMEOUT_SECONDS = 60.0
 _PIECE = 1 << 20

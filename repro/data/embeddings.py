@@ -24,9 +24,9 @@ from torch import Tensor
 from repro.atomic import atomic_write_bytes, atomic_write_json
 from repro.checksums import sha256_of_file
 from repro.config.schema.nli import WordVectorConfig
-from repro.data.errors import DataError
 from repro.data.files import sha256_of
 from repro.data.vocabulary import Vocabulary
+from repro.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.atomic import atomic_write_bytes
-from repro.data.errors import DataError
+from repro.errors import DataError
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

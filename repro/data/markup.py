@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.sax.saxutils import unescape
 
-from repro.data.errors import DataError
 from repro.data.parallel import stream_lines
+from repro.errors import DataError
 
 _HEADING = re.compile(r"<(title|description)>(.*?)(?:</\1>)?")
 _SEGMENT_TAG = re.compile(r"<(/?)seg\b[^>]*>", re.IGNORECASE)

@@ -27,9 +27,9 @@ from torch import Tensor
 from repro.checksums import sha256_of_file
 from repro.config.schema.nli import NliReading
 from repro.data.corpora.inference import LABELS, UNLABELLED, SentencePairs
-from repro.data.errors import DataError
 from repro.data.files import decoded_lines, numbered_lines, parse_json_object, sha256_of
 from repro.data.vocabulary import Vocabulary
+from repro.errors import DataError
 
 LONGEST = 1000
 """Limit that only a malformed line exceeds: the longest sentences have a few hundred words."""

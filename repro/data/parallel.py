@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from repro.atomic import atomic_path
 from repro.checksums import sha256_of_file
-from repro.data.errors import DataError
 from repro.data.files import decoded_lines, require_files, sha256_of
+from repro.errors import DataError
 
 LONGEST = 20_000
 """Most characters of a line of user-supplied text: memory of a batch grows with its longest."""

@@ -15,12 +15,12 @@ from pathlib import Path
 from repro.atomic import atomic_write_json
 from repro.config.schema.text_pairs import EncodingSettings, TextSettings
 from repro.data.arrow import ArrowPairs, write_pairs
-from repro.data.errors import DataError
 from repro.data.pair import Pair
 from repro.data.parallel import ParallelCorpus, ParallelText, read_pairs, write_lines
 from repro.data.segmentation import SubwordSegmenter, moses_tokeniser
 from repro.data.stages import cached_stage, identity_digest
 from repro.data.vocabulary import SPECIALS, Vocabulary
+from repro.errors import DataError
 
 SINK = "<SINK>"
 """Last source token, which receives the attention of target words without a counterpart."""

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from repro.checksums import sha256_of_file
 from repro.data.corpora.inflection import SIGMORPHON
-from repro.data.errors import DataError
 from repro.data.files import numbered_lines, require_files, sha256_of
+from repro.errors import DataError
 
 SETTINGS = ("medium", "high")
 FOLDERS = ("all", "surprise")

@@ -7,9 +7,9 @@ vocabulary's symbol.
 from pathlib import Path
 
 from repro.data.corpora.summarization import DUC, GIGAWORD
-from repro.data.errors import DataError
 from repro.data.files import require_files
 from repro.data.parallel import ParallelCorpus, ParallelText, check_size, fingerprint, read_pairs
+from repro.errors import DataError
 
 _REFERENCE_NAMES = tuple(f"task1_ref{number}.txt" for number in range(4))
 _UNKNOWN = ("UNK",)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from repro.checksums import sha256_of_file
 from repro.data.corpora.translation import ParallelTexts, Part, Recipe, Selection
-from repro.data.errors import DataError
 from repro.data.parallel import (
     ParallelCorpus,
     ParallelText,
@@ -19,6 +18,7 @@ from repro.data.parallel import (
 )
 from repro.data.segmentation import moses_tokeniser
 from repro.data.stages import cached_stage
+from repro.errors import DataError
 
 _VERSION = 1
 """Version of assembled corpora, incremented when a recipe or its output changes."""

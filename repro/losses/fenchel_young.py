@@ -4,11 +4,9 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import Function, forward_ad
+from torch.autograd import Function
 
 from repro.mappings import (
-    Csoftmax,
-    Csparsemax,
     Entmax,
     Entmax15,
     ProbabilityMap,
@@ -23,7 +21,7 @@ from repro.mappings._arguments import (
     is_concrete,
     number,
 )
-from repro.mappings._autograd import DifferentiableFunction, keep
+from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._entmax import apply_jacobian
 from repro.mappings.kernels import dispatch
 
@@ -92,7 +90,7 @@ class FenchelYoungLoss(nn.Module):
     ) -> None:
         super().__init__()
         smoothing = check_loss_settings(reduction, label_smoothing)
-        if not isinstance(mapping, ProbabilityMap) or isinstance(mapping, Csoftmax | Csparsemax):
+        if not isinstance(mapping, ProbabilityMap) or mapping.bounded:
             raise TypeError(f"mapping must be a ProbabilityMap without bounds, got {mapping!r}")
         self.mapping = mapping
         self.ignore_index = integer("ignore_index", ignore_index)
@@ -224,7 +222,7 @@ class _WithGradient(DifferentiableFunction):
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         """Save the distribution with its graph: its derivative is the Hessian."""
         _, probs, _, chosen, allowed, ctx.smoothing = inputs
-        keep(ctx, probs, chosen, allowed)
+        ctx.save_for_backward(probs, chosen, allowed)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -236,20 +234,6 @@ class _WithGradient(DifferentiableFunction):
             share = ctx.smoothing / allowed.sum(-1, keepdim=True, dtype=grad.dtype).clamp(min=1)
             moved = moved - grad * share * allowed
         return moved, None, grads[0], None, None, None
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        """Return ``<p - q, dz>`` plus the tangent of ``losses``."""
-        probs, chosen, allowed = ctx.saved_tensors
-        moved = probs.new_zeros(()) if tangents[2] is None else tangents[2]
-        if tangents[0] is None:
-            return moved
-        taken = tangents[0].gather(-1, chosen).squeeze(-1)
-        moved = moved + (probs * tangents[0]).sum(-1) + (ctx.smoothing - 1) * taken
-        if allowed is not None:
-            share = ctx.smoothing / allowed.sum(-1, dtype=probs.dtype).clamp(min=1)
-            moved = moved - share * (tangents[0] * allowed).sum(-1)
-        return moved
 
 
 def order_of(mapping: ProbabilityMap) -> float | None:
@@ -275,7 +259,7 @@ def fused_losses(
     order = order_of(mapping)
     if order is None or order < 0 or scores.numel() == 0 or not is_concrete(scores):
         return None
-    if not dispatch.has_kernel(scores) or forward_ad._current_level >= 0:  # no forward mode
+    if not dispatch.has_kernel(scores):
         return None
     losses: Tensor = _apply(scores, target, order, ignored, reduction)[0]
     # log_softmax does not follow the mapping's rules for infinite scores.
@@ -318,8 +302,8 @@ class EntmaxLossFunction(Function):
         if grads[0] is not None:
             each = grads[0] if count is None else grads[0] / count
             each = each.expand(target.shape)
-            call = dispatch.backward_implementation(probs, each)
-            moved = call("entmax_loss_backward", probs, target, each, ctx.ignored)
+            call = dispatch.backward_implementation("entmax_loss_backward", probs, each)
+            moved = call(probs, target, each, ctx.ignored)
         if grads[1] is not None:
             bent = apply_jacobian(probs, ctx.order, grads[1])[0]
             moved = bent if moved is None else moved + bent

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import Function, forward_ad
+from torch.autograd import Function
 from torch.nn import functional as F
 
 from repro.losses.fenchel_young import (
@@ -214,7 +214,7 @@ def linear_entmax_loss(
     Returns:
         A scalar, or shape ``(...)`` with ``reduction="none"``; the dtype of ``hidden``. Half
         precision is summed in float32. The loss has no second derivative. Under transforms of
-        ``torch.func``, in forward mode and in batched gradients, all scores are computed at once.
+        ``torch.func`` and in batched gradients, all scores are computed at once.
 
     Raises:
         TypeError: alpha is not a number, targets are not ``long``, or dtypes differ.
@@ -248,7 +248,7 @@ def linear_entmax_loss(
         raise ValueError(f"weight must have shape (V, {size}), got {tuple(weight.shape)}")
     if bias is not None and bias.shape != weight.shape[:1]:
         raise ValueError(f"bias must have shape ({weight.size(0)},), got {tuple(bias.shape)}")
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if torch._C._are_functorch_transforms_active():
         # The chunked function has reverse mode only, so compute the loss of all scores at once.
         loss = FenchelYoungLoss(Entmax(alpha), skipped, reduction, smoothing)
         return loss(F.linear(hidden, weight, bias), target)

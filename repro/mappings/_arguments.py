@@ -40,8 +40,7 @@ def to_last(tensor: Tensor, dim: int) -> Tensor:
 def like_scores(rows: Tensor, scores: Tensor, dim: int) -> Tensor:
     """Move the last axis back to ``dim`` and cast to the dtype of the scores."""
     if dim not in (-1, rows.dim() - 1):
-        # Forward mode requires the tangent of a view to have its strides; a copy is no view.
-        rows = rows.movedim(-1, dim).contiguous()
+        rows = rows.movedim(-1, dim).contiguous()  # as callers expect who view the result
     return cast_like(scores, rows)
 
 
@@ -78,7 +77,7 @@ def divided_by_gamma(scores: Tensor, gamma: float, dim: int) -> Tensor:
     has no gradient. ``±inf`` and NaN stay, and an entry becomes ``-inf`` only if :func:`centre`
     would treat it as forbidden. For ``γ = 1`` the scores are returned unchanged.
     """
-    if gamma == 1:
+    if gamma == 1 or scores.size(dim) == 0:
         return scores
     largest = torch.finfo(scores.dtype).max
     shift = scores.detach().amax(dim, keepdim=True).clamp(-largest, largest)

@@ -18,7 +18,7 @@ from repro.mappings._arguments import (
     per_row,
     to_last,
 )
-from repro.mappings._autograd import DifferentiableFunction, keep
+from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._box import AT_UPPER, AT_ZERO, INTERIOR, bounded_softmax, box_projection
 from repro.mappings._conjugate import Danskin, tsallis
 from repro.mappings._entmax import on_support
@@ -37,24 +37,17 @@ def csoftmax(scores: Tensor, upper: Tensor, *, mask: Tensor | None = None, dim: 
     .. math:: p = \arg\min_{q \in \Delta^n,\, q \le u} \mathrm{KL}(q \parallel \mathrm{softmax}(z)),
               \qquad p_j = \min(\exp(z_j) / Z, u_j)
 
+    ``scores``, ``mask``, ``dim``, the result and errors are as in :class:`ProbabilityMap`.
+
     Args:
-        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
         upper: ``u >= 0``, floating point, broadcasts to ``scores``; ``inf`` means no bound,
             zero an exhausted one. It receives gradients.
-        mask: boolean, broadcasts to ``scores``; True = allowed.
-        dim: the axis that becomes a distribution.
 
-    Returns:
-        ``p``, like ``scores``; sums to one along ``dim``, nowhere above ``u``, exactly zero where
-        masked or exhausted. Bounds that sum to one are returned. A row with nothing allowed is
-        all zeros. NaN stays in its row.
+    ``p`` is nowhere above ``u``, and positive where ``u`` is. Bounds that sum to one are returned.
 
     Raises:
-        TypeError: scores or bounds are not floating point, or the mask is not boolean.
-        ValueError: bounds are negative or NaN, or sum to less than one over the allowed entries
-            of a row, in both cases by more than ``n`` roundings; or a shape does not broadcast.
-            On an accelerator and under ``torch.compile`` or ``vmap``, where values are not read,
-            such rows are NaN instead.
+        ValueError: also if bounds are negative or NaN, or sum to less than one over the allowed
+            entries of a row, in both cases by more than ``n`` roundings.
 
     References:
         Malaviya et al. (2018), Eq. 4; Martins & Kreutzer (2017).
@@ -70,24 +63,17 @@ def csparsemax(
     .. math:: p = \arg\min_{q \in \Delta^n,\, q \le u} \lVert q - z \rVert_2^2,
               \qquad p_j = \max(0, \min(u_j, z_j - \tau))
 
+    ``scores``, ``mask``, ``dim``, the result and errors are as in :class:`ProbabilityMap`.
+
     Args:
-        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
         upper: ``u >= 0``, floating point, broadcasts to ``scores``; ``inf`` means no bound,
             zero an exhausted one. It receives gradients.
-        mask: boolean, broadcasts to ``scores``; True = allowed.
-        dim: the axis that becomes a distribution.
 
-    Returns:
-        ``p``, like ``scores``; sums to one along ``dim``, nowhere above ``u``, exactly zero where
-        masked, exhausted or off the support. Bounds that sum to one are returned. A row with
-        nothing allowed is all zeros. NaN stays in its row.
+    ``p`` is nowhere above ``u``. Bounds that sum to one are returned.
 
     Raises:
-        TypeError: scores or bounds are not floating point, or the mask is not boolean.
-        ValueError: bounds are negative or NaN, or sum to less than one over the allowed entries
-            of a row, in both cases by more than ``n`` roundings; or a shape does not broadcast.
-            On an accelerator and under ``torch.compile`` or ``vmap``, where values are not read,
-            such rows are NaN instead.
+        ValueError: also if bounds are negative or NaN, or sum to less than one over the allowed
+            entries of a row, in both cases by more than ``n`` roundings.
 
     References:
         Malaviya et al. (2018), Eq. 6 and Proposition 1.
@@ -105,22 +91,14 @@ def budget(
 
     ``k = 1`` is sparsemax. For an integer ``k`` and well separated scores, the ``k`` largest get 1.
 
+    ``scores``, ``mask``, ``dim``, the result and errors are as in :class:`ProbabilityMap`.
+
     Args:
-        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
         k: a number of at least zero, or a tensor that broadcasts to ``scores`` with size 1 on
             ``dim`` (one value per row), at most the number of allowed entries; it receives
             gradients.
-        mask: boolean, broadcasts to ``scores``; True = allowed.
-        dim: the axis along which entries are selected.
 
-    Returns:
-        ``p``, like ``scores``; between zero and one, sums to ``k`` along ``dim``, exactly zero
-        where masked. A row with nothing allowed is all zeros. NaN stays in its row.
-
-    Raises:
-        TypeError: scores are not floating point, or the mask is not boolean.
-        ValueError: ``k`` is negative or above the number of allowed entries, or a shape does not
-            broadcast. On accelerators, in ``torch.compile`` or ``vmap`` such rows are NaN.
+    The result is between zero and one, and sums to ``k``.
 
     References:
         Malaviya et al. (2018), Eq. 6, here with all bounds equal to one and total ``k``.
@@ -280,49 +258,36 @@ class BoundedFunction(DifferentiableFunction):
         Raises:
             Unsolvable: a kernel met infeasible rows. If values are not read, they are NaN instead.
         """
-        call = dispatch.implementation(scores)
         if upper is not None:
-            probs, status, faults = call("bounded_forward", scores, upper, order, slack)
-        elif isinstance(total, Tensor):
-            probs, status, faults = call("budget_forward_rows", scores, total)
+            call = dispatch.implementation("bounded_forward", scores)
+            probs, kkt_status, faults = call(scores, upper, order, slack)
         else:
-            probs, status, faults = call("budget_forward", scores, total)
+            rows = "_rows" if isinstance(total, Tensor) else ""
+            call = dispatch.implementation(f"budget_forward{rows}", scores)
+            probs, kkt_status, faults = call(scores, total)
         if is_concrete(faults) and faults.item():
             raise Unsolvable
-        return probs, status
+        return probs, kkt_status
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
         ctx.row_totals, ctx.order = isinstance(inputs[2], Tensor), inputs[3]
         ctx.mark_non_differentiable(output[1])
-        keep(ctx, *output)
+        ctx.save_for_backward(*output)
 
     @staticmethod
     def backward(
         ctx: Any, *grads: Tensor
     ) -> tuple[Tensor, Tensor | None, Tensor | None, None, None]:
         """Return ``s (g - m)``; ``g - m`` at active bounds; for the total, ``m = Σ s g / Σs``."""
-        probs, status = ctx.saved_tensors
+        probs, kkt_status = ctx.saved_tensors
         to_upper = ctx.needs_input_grad[1]
-        grad_scores, grad_bounds, mean = dispatch.backward_implementation(probs, grads[0])(
-            "bounded_backward", probs, status, grads[0], ctx.order, to_upper, ctx.row_totals
+        call = dispatch.backward_implementation("bounded_backward", probs, grads[0])
+        grad_scores, grad_bounds, mean = call(
+            probs, kkt_status, grads[0], ctx.order, to_upper, ctx.row_totals
         )
         grad_total = mean.view(*probs.shape[:-1], 1) if ctx.row_totals else None
         return grad_scores, grad_bounds if to_upper else None, grad_total, None, None
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor | None) -> tuple[Tensor, None]:
-        probs, status = ctx.saved_tensors
-        slope, share, full = _response(probs, status, ctx.order)
-        moved = torch.zeros_like(probs)
-        if tangents[0] is not None:
-            moved = slope * (tangents[0] - (share * tangents[0]).sum(-1, keepdim=True))
-        if tangents[1] is not None:
-            lifted = full * tangents[1]
-            moved = moved + lifted - share * lifted.sum(-1, keepdim=True)
-        if ctx.row_totals and tangents[2] is not None:
-            moved = moved + share * tangents[2]
-        return moved, None
 
 
 @in_torch
@@ -336,8 +301,8 @@ def bounded_forward(
         wrong, short = _infeasible(bounds, allowed, slack, -1)
         scores = _marked(scores, short | wrong.any(-1, keepdim=True))
     solve = bounded_softmax if order == 0.0 else box_projection
-    probs, status = solve(scores, bounds.clamp(min=0.0), 1.0)
-    return probs, status, status.new_zeros((), dtype=torch.int64)
+    probs, kkt_status = solve(scores, bounds.clamp(min=0.0), 1.0)
+    return probs, kkt_status, kkt_status.new_zeros((), dtype=torch.int64)
 
 
 def _marked(scores: Tensor, bad: Tensor) -> Tensor:
@@ -349,8 +314,8 @@ def _marked(scores: Tensor, bad: Tensor) -> Tensor:
 def budget_forward(scores: Tensor, total: float | Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Solve in PyTorch; infeasible rows are NaN, and not counted."""
     bad, ones = _infeasible_budget(scores, total)
-    probs, status = box_projection(_marked(scores, bad), ones, total)
-    return probs, status, status.new_zeros((), dtype=torch.int64)
+    probs, kkt_status = box_projection(_marked(scores, bad), ones, total)
+    return probs, kkt_status, kkt_status.new_zeros((), dtype=torch.int64)
 
 
 @in_torch
@@ -362,21 +327,21 @@ def budget_forward_rows(scores: Tensor, totals: Tensor) -> tuple[Tensor, Tensor,
 
 @in_torch
 def bounded_backward(
-    probs: Tensor, status: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
+    probs: Tensor, kkt_status: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return gradients of scores, bounds and totals; the last two are empty unless requested."""
-    slope, share, full = _response(probs, status, order)
+    slope, share, full = _response(probs, kkt_status, order)
     mean = (share * grad).sum(-1, keepdim=True)
     uppers = full * (grad - mean) if to_upper else probs.new_empty(0)
     return slope * (grad - mean), uppers, mean.reshape(-1) if to_total else probs.new_empty(0)
 
 
-def _response(probs: Tensor, status: Tensor, order: float) -> tuple[Tensor, Tensor, Tensor]:
+def _response(probs: Tensor, kkt_status: Tensor, order: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``s``, ``s / Σs`` and where bounds are active; all zero if no entry is interior."""
-    slope = (status == INTERIOR) * (probs if order == 0.0 else torch.ones_like(probs))
+    slope = (kkt_status == INTERIOR) * (probs if order == 0.0 else torch.ones_like(probs))
     sums = slope.sum(-1, keepdim=True)
     corner = sums == 0
-    return slope, slope / sums.masked_fill(corner, 1.0), (status == AT_UPPER) & ~corner
+    return slope, slope / sums.masked_fill(corner, 1.0), (kkt_status == AT_UPPER) & ~corner
 
 
 def bounded_value(
@@ -392,7 +357,7 @@ def bounded_value(
     Arguments are those of :class:`BoundedFunction`. The result has the shape of ``scores`` without
     the last axis; ``-inf`` for a row with nothing allowed.
     """
-    probs, status = BoundedFunction.run(scores, upper, total, order, math.inf)
+    probs, kkt_status = BoundedFunction.run(scores, upper, total, order, math.inf)
     held = probs.detach()
     centred, top = centre(scores.detach().masked_fill(held == 0, -torch.inf), -1)
     shifted = torch.where(torch.as_tensor(total, device=top.device) == 0, 0.0, total * top)
@@ -400,12 +365,12 @@ def bounded_value(
     # Heights are ``z - Ω'(p)``, shifted to be finite; interior entries have the same, the level.
     largest = torch.finfo(scores.dtype).max
     shift = top.clamp(-largest, largest)
-    heights = (scores.clamp(max=largest) - shift).masked_fill(status == AT_ZERO, 0.0)
+    heights = (scores.clamp(max=largest) - shift).masked_fill(kkt_status == AT_ZERO, 0.0)
     if order == 0.0:
         heights = heights - on_support(probs, probs > 0).log()
     else:
         heights = heights - probs + 0.5
-    _, share, full = _response(held, status, 0.0)
+    _, share, full = _response(held, kkt_status, 0.0)
     level = (share * heights).sum(-1, keepdim=True)
     active = full & (probs > 0) if order == 0.0 else full
     has_interior = share.sum(-1, keepdim=True) > 0
@@ -419,6 +384,8 @@ def bounded_value(
 
 class BoundedMap(ProbabilityMap):
     """Probability map with upper bounds, the second argument of every call."""
+
+    bounded = True
 
     order: float
     """``α - 1`` of the Tsallis entropy ``-Ω``: 0 for Shannon's, 1 for Gini's."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from repro.mappings._arguments import centre, check_classes
-from repro.mappings._autograd import DifferentiableFunction, keep
+from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._entmax import decay_curvature, decay_ratio, entmax_forward, on_support
 from repro.mappings.kernels.dispatch import in_torch
 
@@ -14,43 +14,41 @@ _FAR = 0.1
 """Smallest ``r`` for which ``(p^r - 1) / r`` is computed directly, without harmful cancellation."""
 
 
-def tsallis(probs: Tensor, order: float | Tensor, dim: int) -> Tensor:
+def tsallis(probs: Tensor, r: float | Tensor, dim: int) -> Tensor:
     r"""Return the negative Tsallis entropy ``Ω(p) = Σ (p^α - p) / (α (α - 1))``, ``r = α - 1``.
 
     Args:
         probs: distributions along ``dim``.
-        order: ``r > -1``, a number or a tensor with size 1 on ``dim``.
+        r: above -1, a number or a tensor with size 1 on ``dim``.
         dim: the axis of the distributions.
 
     Returns:
         ``Ω(p)``, at most zero, without ``dim``; ``Σ p log p`` at ``r = 0``, zero on one-hot rows.
     """
-    if isinstance(order, float) and order == 1.0:
+    if isinstance(r, float) and r == 1.0:
         return (probs * (probs - 1)).sum(dim) / 2
-    if isinstance(order, float) and order >= _FAR:
+    if isinstance(r, float) and r >= _FAR:
         support = probs > 0
-        powers = on_support(probs, support).pow(order) * support
-        return (probs * (powers - 1)).sum(dim) / (order * (1 + order))
+        powers = on_support(probs, support).pow(r) * support
+        return (probs * (powers - 1)).sum(dim) / (r * (1 + r))
     logs = on_support(probs, probs > 0).log()
-    terms = probs * logs * decay_ratio(-order * logs) / (1 + order)
+    terms = probs * logs * decay_ratio(-r * logs) / (1 + r)
     return terms.sum(dim)
 
 
 @in_torch
-def entmax_loss(
-    scores: Tensor, target: Tensor, order: float, ignored: int
-) -> tuple[Tensor, Tensor]:
+def entmax_loss(scores: Tensor, target: Tensor, r: float, ignored: int) -> tuple[Tensor, Tensor]:
     """Compute the losses ``max_Ω(z) - z_y`` of α-entmax along the last axis, and ``p``.
 
     A loss is zero if its target is ``ignored``, and NaN if it is no class and values are not read.
     """
-    probs, (centred, _) = entmax_forward(scores, order), centre(scores, -1)
+    probs, (centred, _) = entmax_forward(scores, r), centre(scores, -1)
     skipped = target == ignored
     chosen = target.masked_fill(skipped, 0)
     check_classes(chosen, scores.size(-1))
     wrong = (chosen < 0) | (chosen >= scores.size(-1))
     chosen = chosen.masked_fill(wrong, 0).unsqueeze(-1)
-    best = (probs * centred).sum(-1) - tsallis(probs, order, -1)
+    best = (probs * centred).sum(-1) - tsallis(probs, r, -1)
     losses = (best - centred.gather(-1, chosen).squeeze(-1)).clamp(min=0)
     forbidden = scores.gather(-1, chosen).squeeze(-1) == -torch.inf
     losses = losses.masked_fill(forbidden, torch.inf).masked_fill(wrong, torch.nan)
@@ -74,38 +72,32 @@ class HeldTsallis(DifferentiableFunction):
     """
 
     @staticmethod
-    def forward(probs: Tensor, order: Tensor, dim: int) -> Tensor:
+    def forward(probs: Tensor, r: Tensor, dim: int) -> Tensor:
         """Return ``Ω_r(p)``."""
-        return tsallis(probs, order, dim)
+        return tsallis(probs, r, dim)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        probs, order, ctx.dim = inputs
-        keep(ctx, probs, order)
+        probs, r, ctx.dim = inputs
+        ctx.save_for_backward(probs, r)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None]:
         """Multiply by ``∂Ω/∂r`` at a fixed ``p``, the sum of :func:`_order_terms`."""
-        probs, order = ctx.saved_tensors
-        terms = _order_terms(probs, order)
-        return None, (grads[0].unsqueeze(ctx.dim) * terms).sum_to_size(order.shape), None
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        probs, order = ctx.saved_tensors
-        terms = _order_terms(probs, order)
-        return (terms * (0.0 if tangents[1] is None else tangents[1])).sum(ctx.dim)
+        probs, r = ctx.saved_tensors
+        terms = _order_terms(probs, r)
+        return None, (grads[0].unsqueeze(ctx.dim) * terms).sum_to_size(r.shape), None
 
 
-def _order_terms(probs: Tensor, order: Tensor) -> Tensor:
+def _order_terms(probs: Tensor, r: Tensor) -> Tensor:
     """Return the terms, one per entry, of ``∂Ω/∂r = (Σ p L² κ(-r L) - Ω) / (1 + r)``.
 
     Here ``p`` is fixed, ``L = log p``, and ``κ`` is :func:`decay_curvature`.
     """
     logs = on_support(probs, probs > 0).log()
-    theta = -order * logs
+    theta = -r * logs
     rate = logs.square() * decay_curvature(theta)
-    return probs * (rate - logs * decay_ratio(theta) / (1 + order)) / (1 + order)
+    return probs * (rate - logs * decay_ratio(theta) / (1 + r)) / (1 + r)
 
 
 class Danskin(DifferentiableFunction):
@@ -120,19 +112,10 @@ class Danskin(DifferentiableFunction):
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         """Save the maximiser with its graph: its derivative is the Hessian."""
         _, probs, _, ctx.dim = inputs
-        keep(ctx, probs)
+        ctx.save_for_backward(probs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, Tensor, None]:
         """Return ``g p`` for the scores and ``g`` for ``value``, which may depend on parameters."""
         (probs,) = ctx.saved_tensors
         return grads[0].unsqueeze(ctx.dim) * probs, None, grads[0], None
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        """Return ``<p, dz>`` plus the tangent of ``value``."""
-        (probs,) = ctx.saved_tensors
-        moved = probs.new_zeros(()) if tangents[2] is None else tangents[2]
-        if tangents[0] is not None:
-            moved = moved + (tangents[0] * probs).sum(ctx.dim)
-        return moved

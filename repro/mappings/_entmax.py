@@ -20,10 +20,10 @@ from repro.mappings._arguments import (
     number,
     to_last,
 )
-from repro.mappings._autograd import DifferentiableFunction, keep
+from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
 from repro.mappings.kernels import dispatch
-from repro.mappings.kernels.dispatch import in_torch, run_in_torch
+from repro.mappings.kernels.dispatch import in_torch
 
 
 def softmax(
@@ -34,24 +34,15 @@ def softmax(
     .. math:: p = \arg\max_{q \in \Delta^n} \langle q, z \rangle - \gamma \sum_j q_j \log q_j
               = \exp(z / \gamma) / \textstyle\sum_j \exp(z_j / \gamma)
 
+    ``scores``, ``mask``, ``dim``, the result and errors are as in :class:`ProbabilityMap`.
+
     Args:
-        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
         gamma: strength of the regulariser, positive; larger is flatter.
-        mask: boolean, broadcasts to ``scores``; True = allowed.
-        dim: the axis that becomes a distribution.
-
-    Returns:
-        ``p``, like ``scores``; sums to one along ``dim``, positive where allowed. A row with
-        nothing allowed is all zeros. NaN stays in its row.
-
-    Raises:
-        TypeError: scores are not floating point, or the mask is not boolean.
-        ValueError: ``gamma`` is not positive and finite, or the mask does not broadcast.
 
     References:
         Peters et al. (2019), Eqs. 4 and 7.
     """
-    return _tempered(scores, 0.0, gamma, mask, dim)
+    return apply_entmax(_tempered(scores, gamma, mask, dim), 0.0, scores, dim)
 
 
 def sparsemax(
@@ -61,32 +52,20 @@ def sparsemax(
 
     .. math:: p = \arg\min_{q \in \Delta^n} \tfrac12 \lVert q - z / \gamma \rVert_2^2
 
+    ``scores``, ``mask``, ``dim``, the result and errors are as in :class:`ProbabilityMap`.
+
     Args:
-        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
-        dim: the axis that becomes a distribution.
         gamma: strength of the regulariser, positive; larger is flatter.
-        mask: boolean, broadcasts to ``scores``; True = allowed.
-
-    Returns:
-        ``p``, like ``scores``; sums to one along ``dim``, exactly zero where masked and off the
-        support. A row with nothing allowed is all zeros. NaN stays in its row.
-
-    Raises:
-        TypeError: scores are not floating point, or the mask is not boolean.
-        ValueError: ``gamma`` is not positive and finite, or the mask does not broadcast.
 
     References:
         Martins & Astudillo (2016), Eq. 2; Peters et al. (2019), Eq. 5.
     """
-    return _tempered(scores, 1.0, gamma, mask, dim)
+    return apply_entmax(_tempered(scores, gamma, mask, dim), 1.0, scores, dim)
 
 
-def _tempered(scores: Tensor, order: float, gamma: float, mask: Tensor | None, dim: int) -> Tensor:
+def _tempered(scores: Tensor, gamma: float, mask: Tensor | None, dim: int) -> Tensor:
     gamma = check_gamma(gamma)
-    wide = allowed_scores(scores, mask, dim)
-    if scores.size(dim) == 0:
-        return scores.clone()
-    return apply_entmax(divided_by_gamma(wide, gamma, dim), order, scores, dim)
+    return divided_by_gamma(allowed_scores(scores, mask, dim), gamma, dim)
 
 
 def entmax(
@@ -100,33 +79,20 @@ def entmax(
     ``alpha = 1`` is softmax, ``alpha = 2`` is sparsemax. Below 1 tails are heavier than those of
     softmax: ``p`` falls with a power of the distance to the largest score.
 
+    ``scores``, ``mask``, ``dim``, the result and errors are as in :class:`ProbabilityMap`.
+
     Args:
-        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
         alpha: a positive number, or a tensor that broadcasts to ``scores`` with size 1 on ``dim``
-            (one value per row or per attention head); it receives gradients.
-        mask: boolean, broadcasts to ``scores``; True = allowed.
-        dim: the axis that becomes a distribution.
-
-    Returns:
-        ``p``, like ``scores``; sums to one along ``dim``, exactly zero where masked and off the
-        support. A row with nothing allowed is all zeros. NaN stays in its row.
-
-    Raises:
-        TypeError: scores are not floating point, or the mask is not boolean.
-        ValueError: ``alpha`` is not positive or not finite, or a shape does not broadcast. Values
-            of an alpha tensor on an accelerator, under ``torch.compile`` or ``vmap`` are not read;
-            there, rows with ``alpha <= 0`` come out as NaN, and where there are kernels, which
-            start at 1, so do rows with ``alpha < 1``.
+            (one value per row or per attention head); it receives gradients. Values of a tensor
+            that are not read are NaN below 1 where there are kernels, which start at 1.
 
     References:
         Peters et al. (2019), Eq. 10; Proposition 1 for the Jacobian. Correia et al. (2019),
         Proposition 1, for the derivative in alpha.
     """
     wide = allowed_scores(scores, mask, dim)
-    order, dense = _order(alpha, wide, dim)
-    if scores.size(dim) == 0:
-        return scores.clone()
-    return apply_entmax(wide, order, scores, dim, dense)
+    r, dense = _order(alpha, wide, dim)
+    return apply_entmax(wide, r, scores, dim, dense)
 
 
 def entmax15(scores: Tensor, dim: int = -1, *, mask: Tensor | None = None) -> Tensor:
@@ -145,8 +111,8 @@ def check_alpha(alpha: float) -> float:
 def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Tensor, bool]:
     """Return ``r = α - 1``, with ``dim`` last, and whether some ``r`` is known to be negative."""
     if not isinstance(alpha, Tensor):
-        order = check_alpha(alpha) - 1.0
-        return order, order < 0
+        r = check_alpha(alpha) - 1.0
+        return r, r < 0
     check_per_row("alpha", alpha, scores, dim)
     rows, dense = (alpha - 1).to(scores.dtype), False
     if is_concrete(alpha) and alpha.numel():
@@ -162,92 +128,88 @@ def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Ten
 
 
 def apply_entmax(
-    wide: Tensor, order: float | Tensor, scores: Tensor, dim: int, dense: bool = False
+    wide: Tensor, r: float | Tensor, scores: Tensor, dim: int, dense: bool = False
 ) -> Tensor:
-    """Compute α-entmax along a non-empty axis, with derivatives, in the dtype of the scores.
+    """Compute α-entmax along an axis, with derivatives, in the dtype of the scores.
 
     Args:
         wide: the scores in the precision of the computation.
-        order: ``r = α - 1``, a number or a tensor whose last axis has size 1.
+        r: ``α - 1``, a number or a tensor whose last axis has size 1.
         scores: the result is like them.
         dim: the axis of the distributions.
         dense: whether some ``r`` is negative, which kernels do not solve.
     """
-    if _is_softmax(order) and is_concrete(wide):
+    if scores.size(dim) == 0:
+        return scores.clone()
+    if _is_softmax(r) and is_concrete(wide):
         probs = wide.softmax(dim)
         # torch gives NaN to a whole row with an infinite maximum.
         if not bool(probs.select(dim, 0).isnan().any()):
             return cast_like(scores, probs)
-    return like_scores(EntmaxFunction.run(to_last(wide, dim), order, dense), scores, dim)
+    return like_scores(EntmaxFunction.run(to_last(wide, dim), r, dense), scores, dim)
 
 
-def _is_softmax(order: float | Tensor) -> bool:
-    return not isinstance(order, Tensor) and order == 0.0
+def _is_softmax(r: float | Tensor) -> bool:
+    return not isinstance(r, Tensor) and r == 0.0
 
 
 class EntmaxFunction(DifferentiableFunction):
     """Compute ``p`` along the last axis; its derivative is :func:`apply_jacobian`."""
 
     @staticmethod
-    def forward(scores: Tensor, order: float | Tensor, dense: bool) -> Tensor:
+    def forward(scores: Tensor, r: float | Tensor, dense: bool) -> Tensor:
         """Solve by a kernel or in PyTorch."""
-        if _is_softmax(order):
+        if _is_softmax(r):
             # torch's operator returns NaN for rows whose maximum is infinite
             finite = scores.clamp(max=torch.finfo(scores.dtype).max)
             empty = scores.amax(-1, keepdim=True) == -torch.inf
             return finite.softmax(-1).masked_fill_(empty, 0.0)
-        call = run_in_torch if dense else dispatch.implementation(scores)
-        if isinstance(order, Tensor):
-            orders = order if call is run_in_torch else _of_rows(order, scores)
-            return call("entmax_forward_rows", scores, orders)
-        return call("entmax_forward", scores, order)
+        name = "entmax_forward_rows" if isinstance(r, Tensor) else "entmax_forward"
+        if dense or not dispatch.has_kernel(scores):
+            return entmax_forward(scores, r)
+        given = _of_rows(r, scores) if isinstance(r, Tensor) else r
+        probs: Tensor = dispatch.kernel(name, scores)(scores, given)
+        return probs
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, order, ctx.dense = inputs
-        by_row = isinstance(order, Tensor)
-        ctx.order = None if by_row else order
-        keep(ctx, output, order if by_row else None)
+        _, r, ctx.dense = inputs
+        by_row = isinstance(r, Tensor)
+        ctx.r = None if by_row else r
+        ctx.save_for_backward(output, r if by_row else None)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None]:
         """Apply the symmetric Jacobian; the result is differentiable again."""
-        probs, order = ctx.saved_tensors
-        if ctx.order == 0.0 and dispatch.differentiable_once(probs, grads[0]):
+        probs, r = ctx.saved_tensors
+        once, to_order = dispatch.differentiable_once(probs, grads[0]), ctx.needs_input_grad[1]
+        if ctx.r == 0.0 and once:
             moved = torch._softmax_backward_data(grads[0], probs, -1, probs.dtype)
             return moved, None, None
-        call = dispatch.backward_implementation(probs, grads[0])
-        if ctx.dense or ctx.order == 0.0:
-            call = run_in_torch
-        if order is None:
-            return call("entmax_backward", probs, grads[0], ctx.order), None, None
-        if ctx.needs_input_grad[1] and call is run_in_torch:
-            moved, terms = _order_terms(probs, order, grads[0])
-            return moved, terms.sum_to_size(order.shape), None
-        orders = order if call is run_in_torch else _of_rows(order, probs)
-        if not ctx.needs_input_grad[1]:
-            return call("entmax_backward_scores", probs, grads[0], orders), None, None
-        moved, drift = call("entmax_backward_rows", probs, grads[0], orders)
-        return moved, drift.view(*probs.shape[:-1], 1).sum_to_size(order.shape), None
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        probs, order = ctx.saved_tensors
-        moved = torch.zeros_like(probs)
-        if tangents[0] is not None:
-            moved = apply_jacobian(probs, ctx.order if order is None else order, tangents[0])[0]
-        if tangents[1] is not None and order is not None:
-            moved = moved + tangents[1] * order_derivative(probs, order)
-        return moved
+        if ctx.dense or ctx.r == 0.0 or not once:
+            if r is not None and to_order:
+                moved, terms = _order_terms(probs, r, grads[0])
+                return moved, terms.sum_to_size(r.shape), None
+            moved = entmax_backward(probs, grads[0], ctx.r if r is None else r)
+            return moved, None, None
+        if r is None:
+            moved = dispatch.launch("entmax_backward", probs, grads[0], ctx.r)
+            return moved, None, None
+        orders = _of_rows(r, probs)
+        if not to_order:
+            moved = dispatch.launch("entmax_backward_scores", probs, grads[0], orders)
+            return moved, None, None
+        moved, drift = dispatch.launch("entmax_backward_rows", probs, grads[0], orders)
+        return moved, drift.view(*probs.shape[:-1], 1).sum_to_size(r.shape), None
 
 
-def _of_rows(order: Tensor, rows: Tensor) -> Tensor:
+def _of_rows(r: Tensor, rows: Tensor) -> Tensor:
     """Expand ``r`` to one value per row, unless it is a single value for all rows."""
-    return order if order.numel() == 1 else order.expand(*rows.shape[:-1], 1)
+    return r if r.numel() == 1 else r.expand(*rows.shape[:-1], 1)
 
 
 @in_torch
-def entmax_forward(scores: Tensor, order: float | Tensor) -> Tensor:
+def entmax_forward(scores: Tensor, r: float | Tensor) -> Tensor:
     """Centre, solve for the threshold in double precision, normalise.
 
     Single precision would lose entries tied at the threshold and, above ``α = 2``, where the
@@ -255,19 +217,19 @@ def entmax_forward(scores: Tensor, order: float | Tensor) -> Tensor:
     """
     centred, top = centre(scores, -1)
     wide = in_double(centred)
-    if isinstance(order, Tensor):
-        convex = is_concrete(order) and bool((order <= 1).all())
-        powers = entmax_powers(wide, order, convex)
-    elif order == 1.0:
+    if isinstance(r, Tensor):
+        convex = is_concrete(r) and bool((r <= 1).all())
+        powers = entmax_powers(wide, r, convex)
+    elif r == 1.0:
         powers = sparsemax_powers(wide)
-    elif order == 0.5:
+    elif r == 0.5:
         powers = entmax15_powers(wide)
     else:
-        powers = entmax_powers(wide, order, order <= 1)
+        powers = entmax_powers(wide, r, r <= 1)
     probs = cast_like(scores, powers.div_(powers.sum(-1, keepdim=True)))
-    if isinstance(order, Tensor) or order < 0:  # there even the lowest finite number has mass
+    if isinstance(r, Tensor) or r < 0:  # there even the lowest finite number has mass
         lowest = centred <= -torch.finfo(scores.dtype).max
-        probs.masked_fill_(lowest & torch.as_tensor(order < 0), 0.0)
+        probs.masked_fill_(lowest & torch.as_tensor(r < 0), 0.0)
     return probs.masked_fill_(top == -torch.inf, 0.0)
 
 
@@ -283,9 +245,9 @@ def _column(orders: Tensor, rows: Tensor) -> Tensor:
 
 
 @in_torch
-def entmax_backward(probs: Tensor, grad: Tensor, order: float | Tensor) -> Tensor:
+def entmax_backward(probs: Tensor, grad: Tensor, r: float | Tensor) -> Tensor:
     """Return ``J g``."""
-    return apply_jacobian(probs, order, grad)[0]
+    return apply_jacobian(probs, r, grad)[0]
 
 
 @in_torch
@@ -301,13 +263,13 @@ def entmax_backward_rows(probs: Tensor, grad: Tensor, orders: Tensor) -> tuple[T
     return moved, terms.sum(-1)
 
 
-def _order_terms(probs: Tensor, order: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+def _order_terms(probs: Tensor, r: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
     """Return ``J g``, and the terms of the sum that is the gradient of ``r``."""
-    moved, centred = apply_jacobian(probs, order, grad)
-    return moved, -order_curvature(probs, order) * centred
+    moved, centred = apply_jacobian(probs, r, grad)
+    return moved, -order_curvature(probs, r) * centred
 
 
-def apply_jacobian(probs: Tensor, order: float | Tensor, vector: Tensor) -> tuple[Tensor, Tensor]:
+def apply_jacobian(probs: Tensor, r: float | Tensor, vector: Tensor) -> tuple[Tensor, Tensor]:
     """Multiply by the Jacobian ``diag(s) - s sᵀ / Σs``, ``s = p^{1-r}`` on the support.
 
     Above ``α = 2`` slopes ``s`` may overflow, and if one of them dominates, ``v`` minus its mean
@@ -318,24 +280,24 @@ def apply_jacobian(probs: Tensor, order: float | Tensor, vector: Tensor) -> tupl
     Returns:
         ``J v``, and ``v`` minus its mean weighted by ``s``.
     """
-    if not isinstance(order, Tensor) and order <= 1:  # values of tensors are not read
+    if not isinstance(r, Tensor) and r <= 1:  # values of tensors are not read
         # p^{1-r} on the support, zero elsewhere, also in the derivative.
         support = probs > 0
-        if order == 0.0:
+        if r == 0.0:
             slope = probs
-        elif order == 1.0 and not torch.is_grad_enabled():
+        elif r == 1.0 and not torch.is_grad_enabled():
             slope = support.to(probs.dtype)
         else:  # also r = 1 with grad enabled, for second derivatives of zero instead of an error
-            slope = on_support(probs, support).pow(1 - order) * support
+            slope = on_support(probs, support).pow(1 - r) * support
         mean = (vector * slope).sum(-1, keepdim=True) / _total(slope)
         return slope * (vector - mean), vector - mean
     shares, wide = in_double(probs), in_double(vector)
-    slope, smallest = _relative_slope(shares, order)
+    slope, smallest = _relative_slope(shares, r)
     wide = wide - wide.gather(-1, smallest)
     centred = wide - (wide * slope).sum(-1, keepdim=True) / _total(slope)
     support = shares > 0
     logs = on_support(shares, support).log()
-    half = (0.5 * (1 - order) * logs).exp().clamp(max=torch.finfo(slope.dtype).max) * support
+    half = (0.5 * (1 - r) * logs).exp().clamp(max=torch.finfo(slope.dtype).max) * support
     limit = torch.finfo(probs.dtype).max
     moved = (centred * half * half).clamp(-limit, limit)
     return moved.to(probs.dtype), centred.to(probs.dtype)
@@ -347,15 +309,15 @@ def _total(slope: Tensor) -> Tensor:
     return total.masked_fill(total == 0, 1.0)
 
 
-def _relative_slope(probs: Tensor, order: float | Tensor) -> tuple[Tensor, Tensor]:
+def _relative_slope(probs: Tensor, r: float | Tensor) -> tuple[Tensor, Tensor]:
     """Return ``(p / f)^{1-r}`` on the support, zero elsewhere, and the index of the smallest share.
 
     ``f`` is the smallest positive share if ``r > 1``, otherwise one.
     """
     support = probs > 0
     floor, smallest = probs.detach().masked_fill(~support, torch.inf).min(-1, keepdim=True)
-    floor = floor.masked_fill((floor == torch.inf) | (torch.as_tensor(order) <= 1), 1.0)
-    return on_support(probs / floor, support).pow(1 - order) * support, smallest
+    floor = floor.masked_fill((floor == torch.inf) | (torch.as_tensor(r) <= 1), 1.0)
+    return on_support(probs / floor, support).pow(1 - r) * support, smallest
 
 
 def on_support(probs: Tensor, support: Tensor) -> Tensor:
@@ -363,22 +325,22 @@ def on_support(probs: Tensor, support: Tensor) -> Tensor:
     return probs.masked_fill(~support, 1.0)
 
 
-def order_curvature(probs: Tensor, order: Tensor) -> Tensor:
+def order_curvature(probs: Tensor, r: Tensor) -> Tensor:
     """Return ``-∂p/∂r`` at a fixed ``τ = z - (p^r - 1) / r``.
 
     It is ``p L² (e^θ - 1 - θ) / θ²`` with ``L = log p`` and ``θ = -r L``. For ``r > 1`` the term
     ``p e^θ / r² = s / r²`` is omitted: it may overflow, and a shift of ``τ`` cancels it.
     """
     logs = on_support(probs, probs > 0).log()
-    theta, large = -order * logs, order > 1
+    theta, large = -r * logs, r > 1
     curve = logs.square() * growth_curvature(theta.masked_fill(large, 0.0))
-    safe = order.masked_fill(~large, 1.0)
+    safe = r.masked_fill(~large, 1.0)
     return probs * torch.where(large, -(1 + theta) / safe.square(), curve)
 
 
-def order_derivative(probs: Tensor, order: Tensor) -> Tensor:
+def order_derivative(probs: Tensor, r: Tensor) -> Tensor:
     """Return ``∂p/∂r = d - s Σd / Σs``, where ``d`` is the derivative at a fixed threshold."""
-    curve, slope = order_curvature(probs, order), _relative_slope(probs, order)[0]
+    curve, slope = order_curvature(probs, r), _relative_slope(probs, r)[0]
     return slope * (curve.sum(-1, keepdim=True) / _total(slope)) - curve
 
 

@@ -21,7 +21,7 @@ from repro.mappings._arguments import (
     number,
     to_last,
 )
-from repro.mappings._autograd import DifferentiableFunction, keep
+from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._conjugate import tsallis
 from repro.mappings._entmax import sparsemax
 from repro.mappings._segments import decreasing_blocks, group_means, saturated
@@ -46,21 +46,13 @@ def fusedmax(
     .. math:: p = \arg\min_{q \in \Delta^n} \tfrac12 \lVert q - z / \gamma \rVert_2^2
               + \lambda \sum_{i=1}^{n-1} |q_{i+1} - q_i|
 
+    ``scores``, ``mask``, ``dim``, the result and errors are as in :class:`ProbabilityMap`.
+
     Args:
-        scores: ``z``, floating point, the sequence on ``dim``; ``-inf`` forbids an entry.
         lam: ``λ``, at least zero; larger values give fewer segments, zero is sparsemax.
         gamma: strength of the regulariser, positive; larger is flatter.
-        mask: boolean, broadcasts; True = allowed. Entries around a forbidden one are adjacent.
-        dim: the axis that becomes a distribution.
 
-    Returns:
-        ``p``, like ``scores``; sums to one along ``dim``, zero where masked and off the support,
-        equal within a segment. A row with nothing allowed is all zeros. NaN stays in its row.
-
-    Raises:
-        TypeError: scores are not floating point, or the mask is not boolean.
-        ValueError: ``lam`` is negative, ``gamma`` not positive, one of them not finite, or the
-            mask does not broadcast.
+    Entries around a forbidden one are adjacent. Entries of a segment are equal.
 
     References:
         Niculae & Blondel (2017), Propositions 2 (value) and 3 (derivative).
@@ -90,22 +82,15 @@ def oscarmax(
     .. math:: p = \arg\min_{q \in \Delta^n} \tfrac12 \lVert q - z / \gamma \rVert_2^2
               + \lambda \sum_{i<j} \max(|q_i|, |q_j|)
 
+    ``scores``, ``mask``, ``dim``, the result and errors are as in :class:`ProbabilityMap`.
+
     Args:
-        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
         lam: ``λ``, at least zero; larger values give fewer clusters, zero is sparsemax.
         gamma: strength of the regulariser, positive; larger is flatter.
         variant: ``"exact"`` is the minimiser, ``"paper"`` the published approximation, not
             invariant to shifts; equal if all scores exceed ``γ λ n`` or none exceeds ``-γ λ n``.
-        mask: boolean, broadcasts; True = allowed. Forbidden entries do not count in ``n``.
-        dim: the axis that becomes a distribution.
 
-    Returns:
-        ``p``, like ``scores``; sums to one along ``dim``, zero where masked and off the support,
-        equal within a cluster. A row with nothing allowed is all zeros. NaN stays in its row.
-
-    Raises:
-        TypeError: scores are not floating point, or the mask is not boolean.
-        ValueError: ``lam``, ``gamma`` or the variant is out of range, or the mask does not fit.
+    Forbidden entries do not count in ``n``. Entries of a cluster are equal.
 
     References:
         Niculae & Blondel (2017), §3.2 and Eq. 10, with the erratum to Proposition 2.
@@ -186,19 +171,14 @@ class GroupedFunction(DifferentiableFunction):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
         ctx.mark_non_differentiable(output[1])
-        keep(ctx, *output)
+        ctx.save_for_backward(*output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         """Apply the Jacobian, which is symmetric and locally constant."""
         probs, groups = ctx.saved_tensors
-        call = dispatch.backward_implementation(probs, grads[0])
-        return call("grouped_backward", probs, groups, grads[0]), None
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor) -> tuple[Tensor, None]:
-        probs, groups = ctx.saved_tensors
-        return grouped_backward(probs, groups, tangents[0]), None
+        call = dispatch.backward_implementation("grouped_backward", probs, grads[0])
+        return call(probs, groups, grads[0]), None
 
 
 class FusedFunction(GroupedFunction):
@@ -207,8 +187,8 @@ class FusedFunction(GroupedFunction):
     @staticmethod
     def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
         """Solve by a kernel or in PyTorch."""
-        solved: tuple[Tensor, Tensor] = dispatch.implementation(scores)(
-            "fusedmax_forward", scores, lam
+        solved: tuple[Tensor, Tensor] = dispatch.implementation("fusedmax_forward", scores)(
+            scores, lam
         )
         return solved
 
@@ -232,8 +212,8 @@ class OscarFunction(GroupedFunction):
     @staticmethod
     def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
         """Solve by a kernel or in PyTorch."""
-        solved: tuple[Tensor, Tensor] = dispatch.implementation(scores)(
-            "oscarmax_forward", scores, lam
+        solved: tuple[Tensor, Tensor] = dispatch.implementation("oscarmax_forward", scores)(
+            scores, lam
         )
         return solved
 

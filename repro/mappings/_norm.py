@@ -27,7 +27,7 @@ from repro.mappings._arguments import (
     per_row,
     to_last,
 )
-from repro.mappings._autograd import DifferentiableFunction, keep
+from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._conjugate import Danskin
 from repro.mappings._entmax import on_support, sparsemax
 from repro.mappings._threshold import entmax15_powers, entmax_powers
@@ -52,22 +52,11 @@ def normmax(
     support is small and the mass on it even. As ``α`` grows the distribution tends to the uniform
     one on the support of sparsemax; as ``α`` falls to one, to the argmax.
 
+    ``scores``, ``mask``, ``dim``, the result and errors are as in :class:`ProbabilityMap`.
+
     Args:
-        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
         alpha: a number above one, or a tensor that broadcasts to ``scores`` with size 1 on
             ``dim`` (one value per row); it receives gradients.
-        mask: boolean, broadcasts to ``scores``; True = allowed.
-        dim: the axis that becomes a distribution.
-
-    Returns:
-        ``p``, like ``scores``; sums to one along ``dim``, exactly zero where masked and off the
-        support. A row with nothing allowed is all zeros. NaN stays in its row.
-
-    Raises:
-        TypeError: scores are not floating point, or the mask is not boolean.
-        ValueError: ``alpha`` is not above one or not finite, or a shape does not broadcast.
-            Values of an alpha tensor on an accelerator, under ``torch.compile`` or ``vmap`` are
-            not read; there, such rows come out as NaN.
 
     References:
         Blondel et al. (2020), norm entropies.
@@ -84,72 +73,37 @@ class NormmaxFunction(DifferentiableFunction):
 
     @staticmethod
     def forward(scores: Tensor, alpha: float | Tensor) -> Tensor:
-        """Solve by a kernel or in PyTorch."""
-        rows = "_rows" if isinstance(alpha, Tensor) else ""
-        probs: Tensor = dispatch.implementation(scores)(f"normmax_forward{rows}", scores, alpha)
-        return probs
+        """Centre, solve for the threshold, normalise; in float64."""
+        centred, top = centre(scores, -1)
+        wide = centred.double()
+        if isinstance(alpha, float) and alpha == 2.0:
+            powers = entmax15_powers(2 * wide).sqrt_()
+        else:
+            exponent = alpha.double() if isinstance(alpha, Tensor) else alpha
+            order = (exponent - 1) / exponent
+            scaled = (wide / order).clamp(min=-torch.finfo(wide.dtype).max)
+            powers = entmax_powers(scaled, order, convex=True).pow(1 / exponent)
+        probs = powers.div_(powers.sum(-1, keepdim=True)).to(scores.dtype)
+        return probs.masked_fill_(top == -torch.inf, 0.0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         by_row = isinstance(inputs[1], Tensor)
         ctx.alpha = None if by_row else inputs[1]
-        keep(ctx, output, inputs[1] if by_row else None)
+        ctx.save_for_backward(output, inputs[1] if by_row else None)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Apply the symmetric Jacobian; the result is differentiable again."""
-        probs, alpha = ctx.saved_tensors
-        call = dispatch.backward_implementation(probs, grads[0])
+        """Apply the symmetric Jacobian, in float64; the result is differentiable again."""
+        saved, alpha = ctx.saved_tensors
+        probs, grad = saved.double(), grads[0].double()
+        slope = _slope(probs, ctx.alpha if alpha is None else alpha.double())
+        moved = slope * (grad - (probs * grad).sum(-1, keepdim=True))
+        moved = cast_like(saved, moved - probs * moved.sum(-1, keepdim=True))
         if alpha is None:
-            return call("normmax_backward", probs, grads[0], ctx.alpha), None
-        moved, drift = call("normmax_backward_rows", probs, grads[0], alpha)
-        return moved, drift.view(*probs.shape[:-1], 1)
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        probs, alpha = ctx.saved_tensors
-        moved = torch.zeros_like(probs)
-        if tangents[0] is not None:
-            moved = normmax_backward(probs, tangents[0], ctx.alpha if alpha is None else alpha)
-        if tangents[1] is not None and alpha is not None:
-            moved = moved + tangents[1] * alpha_derivative(probs, alpha)
-        return moved
-
-
-@in_torch
-def normmax_forward(scores: Tensor, alpha: float | Tensor) -> Tensor:
-    """Centre, solve for the threshold, normalise; in float64."""
-    centred, top = centre(scores, -1)
-    wide = centred.double()
-    if isinstance(alpha, float) and alpha == 2.0:
-        powers = entmax15_powers(2 * wide).sqrt_()
-    else:
-        exponent = alpha.double() if isinstance(alpha, Tensor) else alpha
-        order = (exponent - 1) / exponent
-        scaled = (wide / order).clamp(min=-torch.finfo(wide.dtype).max)
-        powers = entmax_powers(scaled, order, convex=True).pow(1 / exponent)
-    probs = powers.div_(powers.sum(-1, keepdim=True)).to(scores.dtype)
-    return probs.masked_fill_(top == -torch.inf, 0.0)
-
-
-@in_torch
-def normmax_forward_rows(scores: Tensor, alphas: Tensor) -> Tensor:
-    """Compute :func:`normmax_forward` with one ``α`` for each row."""
-    return normmax_forward(scores, alphas)
-
-
-@in_torch
-def normmax_backward(probs: Tensor, grad: Tensor, alpha: float | Tensor) -> Tensor:
-    """Return ``J g``, with ``d`` by :func:`_slope`."""
-    moved = _slope(probs, alpha) * (grad - (probs * grad).sum(-1, keepdim=True))
-    return moved - probs * moved.sum(-1, keepdim=True)
-
-
-@in_torch
-def normmax_backward_rows(probs: Tensor, grad: Tensor, alphas: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``J g`` and the gradient of the ``α`` of each row."""
-    drift = (alpha_derivative(probs, alphas) * grad).sum(-1)
-    return normmax_backward(probs, grad, alphas), drift
+            return moved, None
+        drift = alpha_derivative(probs, alpha.double()) * grad
+        return moved, cast_like(alpha, drift.sum(-1, keepdim=True))
 
 
 def _slope(probs: Tensor, alpha: float | Tensor) -> Tensor:
@@ -262,21 +216,11 @@ def sq_pnorm_max(
     .. math:: y = \arg\max_{q \in \Delta^n} \langle q, z \rangle
               - \tfrac{\gamma}{2} \lVert q \rVert_p^2
 
+    ``scores``, ``mask``, ``dim``, the result and errors are as in :class:`ProbabilityMap`.
+
     Args:
-        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
         p: the exponent of the norm, in ``(1, 2]``; 2 is sparsemax.
         gamma: strength of the regulariser, positive; larger is flatter.
-        mask: boolean, broadcasts to ``scores``; True = allowed.
-        dim: the axis that becomes a distribution.
-
-    Returns:
-        ``y``, like ``scores``; sums to one along ``dim``, exactly zero where masked and off the
-        support. A row with nothing allowed is all zeros. NaN stays in its row.
-
-    Raises:
-        TypeError: scores are not floating point, or the mask is not boolean.
-        ValueError: ``p`` is not in ``(1, 2]``, ``gamma`` is not positive and finite, or the mask
-            does not broadcast.
 
     References:
         Niculae & Blondel (2017), §3.1, Eq. 8 and Proposition 1.
@@ -330,25 +274,20 @@ class PnormFunction(DifferentiableFunction):
     @staticmethod
     def forward(scores: Tensor, p: float) -> Tensor:
         """Solve by a kernel or in PyTorch."""
-        probs: Tensor = dispatch.implementation(scores)("sq_pnorm_max_forward", scores, p)
+        probs: Tensor = dispatch.implementation("sq_pnorm_max_forward", scores)(scores, p)
         return probs
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         ctx.p = inputs[1]
-        keep(ctx, output)
+        ctx.save_for_backward(output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         """Apply the symmetric Jacobian; the result is differentiable again."""
         (probs,) = ctx.saved_tensors
-        call = dispatch.backward_implementation(probs, grads[0])
-        return call("sq_pnorm_max_backward", probs, grads[0], ctx.p), None
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor) -> Tensor:
-        (probs,) = ctx.saved_tensors
-        return sq_pnorm_max_backward(probs, tangents[0], ctx.p)
+        call = dispatch.backward_implementation("sq_pnorm_max_backward", probs, grads[0])
+        return call(probs, grads[0], ctx.p), None
 
 
 @in_torch

@@ -68,73 +68,73 @@ def _heights_at_root(scaled: Tensor, excess: Step, passes: int) -> Tensor:
     return kept.sub_(kept.sign().mul_(excess(kept))).relu_()
 
 
-def entmax_powers(scores: Tensor, order: float | Tensor, convex: bool) -> Tensor:
+def entmax_powers(scores: Tensor, r: float | Tensor, convex: bool) -> Tensor:
     """Return unnormalised α-entmax of centred rows for any ``r = α - 1 > -1``.
 
     The unknown is ``level = -log max(p) = -log(c) / r``, which stays accurate as ``r -> 0``.
 
     Args:
         scores: centred scores, ``(..., n)``.
-        order: ``r``, a number or a tensor that broadcasts to ``(..., 1)``.
+        r: a number or a tensor that broadcasts to ``(..., 1)``.
         convex: whether every ``r <= 1``; otherwise rows with ``r > 1`` are solved by bisection,
             and the scores must be float64.
     """
-    order = torch.as_tensor(order, dtype=scores.dtype, device=scores.device)
-    order = order.masked_fill(order.abs() < SMALLEST_ORDER, SMALLEST_ORDER)
-    level = (_newton_level if convex else _bracketed_level)(scores, order)
-    below = _below_one(scores, order, level)
+    r = torch.as_tensor(r, dtype=scores.dtype, device=scores.device)
+    r = r.masked_fill(r.abs() < SMALLEST_ORDER, SMALLEST_ORDER)
+    level = (_newton_level if convex else _bracketed_level)(scores, r)
+    below = _below_one(scores, r, level)
     height = below + 1
-    cut, _ = _excess(_logs(below, height, order), order, level)
-    cut = torch.where(order > 1, 0.0, cut) * height.sign()
-    powers = _logs(below - cut, (height - cut).clamp(min=0), order).exp_()
+    cut, _ = _excess(_logs(below, height, r), r, level)
+    cut = torch.where(r > 1, 0.0, cut) * height.sign()
+    powers = _logs(below - cut, (height - cut).clamp(min=0), r).exp_()
     if convex:
         return powers
-    scaled = (scores * order).clamp(min=-torch.finfo(scores.dtype).max)
-    return torch.where(order > 1, _powers_by_bisection(scaled, order, level), powers)
+    scaled = (scores * r).clamp(min=-torch.finfo(scores.dtype).max)
+    return torch.where(r > 1, _powers_by_bisection(scaled, r, level), powers)
 
 
-def _newton_level(scores: Tensor, order: Tensor) -> Tensor:
+def _newton_level(scores: Tensor, r: Tensor) -> Tensor:
     """Return the level by Newton's method, for ``r <= 1``."""
 
     def step(negative: Tensor) -> Tensor:
-        logs = _below_one(scores, order, -negative).log1p_() / order
-        cut, _ = _excess(logs, order, -negative)
-        return negative + (-cut).log1p() / order
+        logs = _below_one(scores, r, -negative).log1p_() / r
+        cut, _ = _excess(logs, r, -negative)
+        return negative + (-cut).log1p() / r
 
-    start = torch.zeros_like(scores[..., :1] + order)
+    start = torch.zeros_like(scores[..., :1] + r)
     return -_descend(step, start, _passes(scores, 1.0))
 
 
-def _bracketed_level(scores: Tensor, order: Tensor) -> Tensor:
+def _bracketed_level(scores: Tensor, r: Tensor) -> Tensor:
     """Return the level by Newton's method if ``r <= 1``, else by bisection of ``[0, log n]``."""
-    low = level = torch.zeros_like(scores[..., :1] + order)
+    low = level = torch.zeros_like(scores[..., :1] + r)
     high = low + math.log(scores.size(-1))
     bits = -math.log2(torch.finfo(scores.dtype).eps)
     for _ in range(_passes(scores, 1.0) + math.ceil(bits / 2)):
-        logs = _below_one(scores, order, level).log1p_() / order
-        cut, gap = _excess(logs, order, level)
+        logs = _below_one(scores, r, level).log1p_() / r
+        cut, gap = _excess(logs, r, level)
         before = gap < 0
         low, high = torch.where(before, level, low), torch.where(before, high, level)
-        newton = torch.maximum(level, level - (-cut).log1p() / order)
-        level = torch.where(order > 1, (low + high) / 2, newton)
+        newton = torch.maximum(level, level - (-cut).log1p() / r)
+        level = torch.where(r > 1, (low + high) / 2, newton)
     return level
 
 
-def _powers_by_bisection(scaled: Tensor, order: Tensor, level: Tensor) -> Tensor:
+def _powers_by_bisection(scaled: Tensor, r: Tensor, level: Tensor) -> Tensor:
     """Return ``[w + c]_+^{1/r}`` for ``r > 1``, given a lower bound of the level close to its root.
 
     A share of ``10^-5`` has a height ``w + c`` of ``10^{-5 r}``, which is lost in the rounding of
     ``c``. Heights are therefore measured from the lowest entry that the bound of ``c`` admits to
     the support, and the logarithm of the height of that entry is found by bisection.
     """
-    c = (-order * level).clamp(min=_LOWEST_LOG).exp()
+    c = (-r * level).clamp(min=_LOWEST_LOG).exp()
     # Entries tied with the threshold may lie below it by the rounding error of c.
     kept = scaled + c > -_TIED * c
     above = scaled - scaled.masked_fill(~kept, 0.0).amin(-1, keepdim=True)
     low, high = torch.full_like(c, _LOWEST_LOG), torch.zeros_like(c)
 
     def powers_at(log_height: Tensor) -> Tensor:
-        return ((above + log_height.exp()) * kept).pow(1 / order)
+        return ((above + log_height.exp()) * kept).pow(1 / r)
 
     for _ in range(_HEIGHT_PASSES):
         middle = (low + high) / 2
@@ -143,25 +143,25 @@ def _powers_by_bisection(scaled: Tensor, order: Tensor, level: Tensor) -> Tensor
     return powers_at(high)
 
 
-def _below_one(scores: Tensor, order: Tensor, level: Tensor) -> Tensor:
+def _below_one(scores: Tensor, r: Tensor, level: Tensor) -> Tensor:
     """Return ``(p / max p)^r - 1 = r x / c`` at a level; ``-1`` outside the support."""
     # The clamp keeps exp(r level) = 1 / c finite for large r, where c underflows.
-    growth = (order * level).clamp(max=0.98 * math.log(torch.finfo(scores.dtype).max)).exp()
-    return ((order * growth) * scores).clamp_min_(-1)
+    growth = (r * level).clamp(max=0.98 * math.log(torch.finfo(scores.dtype).max)).exp()
+    return ((r * growth) * scores).clamp_min_(-1)
 
 
-def _logs(below: Tensor, height: Tensor, order: Tensor) -> Tensor:
+def _logs(below: Tensor, height: Tensor, r: Tensor) -> Tensor:
     """Return ``log(p / max p)`` from ``height = below + 1`` or ``below``, the more accurate one."""
-    return torch.where(below < -0.5, height.log(), below.log1p()).div_(order)
+    return torch.where(below < -0.5, height.log(), below.log1p()).div_(r)
 
 
-def _excess(logs: Tensor, order: Tensor, level: Tensor) -> tuple[Tensor, Tensor]:
+def _excess(logs: Tensor, r: Tensor, level: Tensor) -> tuple[Tensor, Tensor]:
     """Return the Newton decrement over ``c``, and ``level - log Σ``, negative before the root."""
     total = logs.exp().sum(-1, keepdim=True).clamp_min_(_TINY)
     # (1 - r) clamped above zero turns exp(-inf * 0) at r = 1 into 0, not NaN.
-    slope = logs.mul_((1 - order).clamp_min_(_TINY)).exp_().sum(-1, keepdim=True)
+    slope = logs.mul_((1 - r).clamp_min_(_TINY)).exp_().sum(-1, keepdim=True)
     gap = level - total.log()
-    return -(order * gap).expm1() * total / slope.clamp_min_(_TINY), gap
+    return -(r * gap).expm1() * total / slope.clamp_min_(_TINY), gap
 
 
 def _descend(step: Step, start: Tensor, passes: int) -> Tensor:
@@ -180,11 +180,11 @@ def _descend(step: Step, start: Tensor, passes: int) -> Tensor:
     return current
 
 
-def _passes(scores: Tensor, order: float) -> int:
+def _passes(scores: Tensor, r: float) -> int:
     """Return a number of Newton steps that is sufficient for every row.
 
     For a convex increasing function, each step divides the product of residual and slope by at
     least four; it starts at ``n^{2r}`` at most and must fall to the rounding error.
     """
     n = max(scores.size(-1), 1)
-    return 2 + math.ceil(math.log(n ** (2 * order) / torch.finfo(scores.dtype).eps, 4))
+    return 2 + math.ceil(math.log(n ** (2 * r) / torch.finfo(scores.dtype).eps, 4))

@@ -17,10 +17,30 @@ class ProbabilityMap(nn.Module, ABC):
     A subclass defines ``forward`` (the maximiser) and ``omega`` (the regulariser, zero on one-hot
     distributions unless ``omega_one_hot`` returns its value). One with learnable parameters, or
     with a more accurate formula for the maximum, also overrides ``conjugate_centered``.
+
+    What holds for every mapping, function or module:
+
+    Args:
+        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
+        mask: boolean, broadcasts to ``scores``; True = allowed.
+        dim: the axis that becomes a distribution.
+
+    Returns:
+        ``p``, like ``scores``; sums to one along ``dim``, exactly zero where masked. A row with
+        nothing allowed is all zeros. NaN stays in its row.
+
+    Raises:
+        TypeError: scores are not floating point, the mask is not boolean, or a setting is not a
+            number.
+        ValueError: a setting is out of range or not finite, or a shape does not broadcast. Values
+            of tensors are not read on an accelerator, under ``torch.compile`` or ``vmap``: there,
+            rows with wrong ones come out as NaN.
     """
 
     settings: ClassVar[tuple[str, ...]] = ()
     """Names of the attributes that ``repr`` shows, unless they are tensors."""
+    bounded: ClassVar[bool] = False
+    """Whether upper bounds are the second argument of every call."""
 
     def extra_repr(self) -> str:
         """Show the settings."""
@@ -29,13 +49,7 @@ class ProbabilityMap(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-        """Return the distribution, with the shape and dtype of ``scores``.
-
-        Args:
-            scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
-            mask: boolean, broadcasts to ``scores``; True = allowed.
-            dim: the axis that becomes a distribution.
-        """
+        """Return the distribution, with the shape and dtype of ``scores``."""
 
     @abstractmethod
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
@@ -44,13 +58,8 @@ class ProbabilityMap(nn.Module, ABC):
     def value(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         r"""Return ``max_Ω(z) = <p, z> - Ω(p)``; its gradient is ``p``.
 
-        Args:
-            scores: ``z``, floating point, ``n >= 1`` on ``dim``; ``-inf`` forbids an entry.
-            mask: boolean, broadcasts to ``scores``; True = allowed.
-            dim: the axis of the distributions.
-
-        Returns:
-            The shape of ``scores`` without ``dim``; ``-inf`` for a row with nothing allowed.
+        There is at least one score on ``dim``. The result has the shape of ``scores`` without it;
+        it is ``-inf`` for a row with nothing allowed.
         """
         wide = allowed_scores(scores, mask, dim)
         probs = self(wide, dim=dim)

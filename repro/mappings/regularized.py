@@ -12,7 +12,7 @@ from torch import Tensor, inf
 from torch.autograd import Function
 
 from repro.mappings._arguments import allowed_scores, centre, check_gamma, is_concrete, kind
-from repro.mappings._autograd import batch_first, keep
+from repro.mappings._autograd import batch_first
 from repro.mappings._entmax import sparsemax
 from repro.mappings.modules import ProbabilityMap
 
@@ -280,19 +280,13 @@ class _RegularizedFunction(Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         ctx.problem = inputs[1]
-        keep(ctx, output)
+        ctx.save_for_backward(output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         """Return ``J g``: the Jacobian of Proposition 1 is symmetric."""
         (probs,) = ctx.saved_tensors
         return _ImplicitProduct.apply(probs, grads[0], ctx.problem), None
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
-        (probs,) = ctx.saved_tensors
-        moved: Tensor = _ImplicitProduct.apply(probs, tangents[0], ctx.problem)
-        return moved
 
     @staticmethod
     def vmap(

@@ -12,8 +12,9 @@ import pandas as pd
 
 from repro.config.errors import ConfigError
 from repro.config.planning import planned
+from repro.errors import meant
 from repro.evaluation.metrics import form_of, metric_of
-from repro.report.significance import Comparer, comparison_texts
+from repro.report.significance import Comparer
 from repro.report.sweeps import main_metric
 from repro.results import Measurement, Record, ResultsError
 from repro.results.frame import (
@@ -63,8 +64,10 @@ def print_results(
     shown = main_metric(found) if metric is None else metric
     measured = [one for one in found if shown in one.metrics]
     if not measured:
-        near = ", ".join(sorted({m for one in found for m in one.metrics if m.count("/") == 1}))
-        raise ResultsError(f"no run has {shown!r}; there are {near}")
+        known = sorted({m for one in found for m in one.metrics if m.count("/") == 1})
+        raise ResultsError(
+            f"no run has {shown!r}{meant(shown, known)}; there are {', '.join(known)}"
+        )
     read = form in ("table", "latex")
     if pivot:
         frame = pivoted(frame, pivot, shown)
@@ -118,36 +121,99 @@ def _short(text: str, most: int = _LONGEST) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def print_comparison(folder: Path, first: str, second: str) -> None:
-    """Print the settings in which two runs differ, and their metrics with paired tests.
+def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[str, Any]:
+    """Compare runs with the first one: settings that differ, metrics, paired tests.
+
+    Args:
+        folder: the results folder.
+        names: identities of runs, or their beginnings; without any, the runs that agree with
+            ``filters``.
+        filters: conditions ``KEY=VALUE,VALUE``.
+
+    Returns:
+        Values for JSON: ``runs``; ``settings`` that differ and ``metrics``, each with a value for
+        each run, null if a run has none; of the metrics ``differences`` from the first run,
+        ``best``, and the p-values of paired ``tests`` where both runs predicted the same examples.
 
     Raises:
-        ResultsError: no run, or more than one, has a name that starts with ``first`` or ``second``.
+        ResultsError: fewer than two runs, or an identity that no run, or more than one, has.
     """
-    one, other = (find_record(folder, name) for name in (first, second))
-    sides = [_completed(record) for record in (one, other)]
-    keys = dict.fromkeys([*sides[0], *sides[1]])
-    rows = [(key, *(text_of(side.get(key, "-")) for side in sides)) for key in keys]
-    rows = [row for row in rows if row[1] != row[2]]
-    room = shutil.get_terminal_size().columns - max((len(key) for key, *_ in rows), default=0)
-    most = max(_LONGEST // 2, room // 2 - 1)
-    rows = [(key, _short(left, most), _short(right, most)) for key, left, right in rows]
-    _show(rows, ["setting", one.run_id, other.run_id])
-    comparer, tested = Comparer(folder, one.scale), list[tuple[str, ...]]()
-    for name in (name for name in one.metrics if name in other.metrics and name.count("/") == 1):
-        metric, left, right = metric_of(name), one.metrics[name], other.metrics[name]
-        pair = (Measurement.of(one, name), Measurement.of(other, name))
-        same = one.scale == other.scale and one.fingerprint == other.fingerprint
-        found = comparer.compare([pair]) if same and form_of(name) is not None else None
-        texts = (f"{value:z.{metric.digits}f}" for value in (left, right, left - right))
-        p_values = ("", "") if found is None else comparison_texts(found)[3:]
-        lower = " ↓" if metric.higher_is_better is False else ""
-        tested.append((f"{name}{lower}", *texts, *p_values))
+    records = [find_record(folder, name) for name in names]
+    if not names:
+        every = all_records(folder)
+        records = [every[row] for row in selected(frame_of(every), filters).index]
+    if len(records) < 2:
+        raise ResultsError(f"expected two runs or more to compare, found {len(records)}")
+    sides = [_completed(record) for record in records]
+    keys = dict.fromkeys(key for side in sides for key in side)
+    settings = {key: [side.get(key) for side in sides] for key in keys}
+    settings = {k: values for k, values in settings.items() if len({*map(text_of, values)}) > 1}
+    first, metrics = records[0], dict[str, dict[str, Any]]()
+    comparer = Comparer(folder, first.scale)
+    named = dict.fromkeys(m for one in records for m in one.metrics if m.count("/") == 1)
+    for name in sorted(named, key=lambda name: not name.startswith("test/")):
+        values = [one.metrics.get(name) for one in records]
+        known = [value for value in values if value is not None]
+        higher, base = metric_of(name).higher_is_better, values[0]
+        metrics[name] = {
+            "values": values,
+            "differences": [v if v is None or base is None else v - base for v in values],
+            "higher_is_better": higher,
+            "best": None if higher is None else max(known) if higher else min(known),
+            "tests": [_tested(comparer, name, first, one) for one in records],
+        }
     comparer.save()
-    print()
-    short = [record.run_id[:8] for record in (one, other)]
-    _show(tested, ["metric", *short, "difference", "p boot.", "p rand."])
-    print("↓: lower is better. p: paired bootstrap, approximate randomisation.")
+    return {"runs": [one.run_id for one in records], "settings": settings, "metrics": metrics}
+
+
+def _tested(comparer: Comparer, name: str, first: Record, one: Record) -> dict[str, float] | None:
+    """Return p-values for two runs that predicted the same examples; else None."""
+    same = (one.scale, one.fingerprint) == (first.scale, first.fingerprint)
+    both = one is not first and name in one.metrics and name in first.metrics
+    if not (same and both and form_of(name) is not None):
+        return None
+    found = comparer.compare([(Measurement.of(one, name), Measurement.of(first, name))])
+    if found is None:
+        return None
+    return {"bootstrap": found.p_bootstrap, "randomisation": found.p_randomisation}
+
+
+def print_comparison(found: dict[str, Any]) -> None:
+    """Print the result of :func:`compare`, with a column for each run, or a line if they are many.
+
+    Nothing is wider than the terminal: columns that do not fit are named.
+    """
+    runs = [str(name)[:8] for name in found["runs"]]
+    width, tests = shutil.get_terminal_size().columns, False
+    lines = {"setting": {key: [*map(_text, row)] for key, row in found["settings"].items()}}
+    lines["metric"] = {}
+    for name, one in found["metrics"].items():
+        digits, arrow = metric_of(name).digits, {True: " ↑", False: " ↓"}
+        texts = list[str]()
+        for value, difference, p in zip(
+            one["values"], one["differences"], one["tests"], strict=True
+        ):
+            text = "-" if value is None else f"{value:z.{digits}f}"
+            text += "*" if value is not None and value == one["best"] else ""
+            if texts and difference is not None:
+                test = f", p {p['randomisation']:.3f}" if p else ""
+                text += f" ({difference:+z.{digits}f}{test})"
+                tests |= p is not None
+            texts.append(text)
+        lines["metric"][f"{name}{arrow.get(one['higher_is_better'], '')}"] = texts
+    for title, rows in lines.items():
+        table = pd.DataFrame.from_dict(rows, orient="index", columns=runs)
+        sizes = [max(map(len, [title, *rows])), *(1 + max(map(len, table[run])) for run in table)]
+        if table.empty:
+            print(f"no {title} differs" if title == "setting" else "no metric")
+        elif sum(sizes) <= width:
+            print(table.rename_axis(title).reset_index().to_string(index=False))
+        else:
+            _print_fitted(table.T.rename_axis("run").reset_index(), ["run"])
+        print()
+    note = "*: best; ↑, ↓: higher or lower is better; in parentheses: difference from the first run"
+    note += ", p of approximate randomisation over the examples" if tests else ""
+    print(textwrap.fill(note, width))
 
 
 def _completed(record: Record) -> dict[str, Any]:
@@ -156,7 +222,3 @@ def _completed(record: Record) -> dict[str, Any]:
     with suppress(ConfigError):  # a choice that no longer exists
         defaults = dict(planned(record.overrides).defaults)
     return defaults | record.settings
-
-
-def _show(rows: Sequence[tuple[str, ...]], titles: list[str]) -> None:
-    print(pd.DataFrame(rows, columns=titles).to_string(index=False) if rows else "no difference")

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from repro.atomic import atomic_write_bytes, atomic_write_json, atomic_write_text
+from repro.errors import ResultsError
 from repro.results.comparison import Comparison, read_comparisons, write_comparisons
-from repro.results.errors import ResultsError
 from repro.results.frame import load
 from repro.results.layout import (
     OWN_SPLIT,

@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from repro.atomic import atomic_write_text
-from repro.results.errors import ResultsError
+from repro.errors import ResultsError
 from repro.results.layout import comparisons_path
 from repro.results.record import check_types
 

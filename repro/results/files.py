@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.atomic import atomic_path, atomic_write_bytes, naming
-from repro.results.errors import ResultsError
+from repro.errors import ResultsError
 
 Array = NDArray[np.number]
 Row = dict[str, Any]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.config.paths import default_results_dir
-from repro.results.errors import ResultsError
+from repro.errors import ResultsError
 from repro.results.record import Record
 from repro.results.store import read_records
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from repro.results.errors import ResultsError
+from repro.errors import ResultsError
 
 OWN_SPLIT = "own"
 """Split of the examples in ``experiments/examples``, which are of no corpus."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from repro.checksums import DamagedFileError
 from repro.config.identity import flattened
-from repro.results.errors import ResultsError
+from repro.errors import ResultsError
 
 T = TypeVar("T")
 KINDS = ("run", "ensemble")

@@ -11,8 +11,8 @@ from typing import Any, Literal
 from repro import checksums
 from repro.atomic import atomic_write_json, atomic_write_text
 from repro.checksums import MANIFEST, DamagedFileError
+from repro.errors import ResultsError
 from repro.results import files
-from repro.results.errors import ResultsError
 from repro.results.files import Array, Row
 from repro.results.layout import record_path, runs_dir
 from repro.results.record import Record, read_record
@@ -105,6 +105,18 @@ class RunFolder:
         atomic_write_text(self.path / MANIFEST, checksums.format_manifest(self.path, _UNLISTED))
         done = {"run_id": self.run_id, "finished": finished, "summary": dict(summary)}
         atomic_write_json(self.done, done)
+
+    def remove_weights(self) -> int:
+        """Delete weights and checkpoint, also from the manifest; return the bytes that it frees."""
+        removed = [path for path in (self.model, self.checkpoint) if path.exists()]
+        manifest, freed = self.path / MANIFEST, sum(path.stat().st_size for path in removed)
+        if manifest.exists():
+            names = tuple(f"  {path.name}\n" for path in removed)
+            lines = manifest.read_text(encoding="utf-8").splitlines(keepends=True)
+            atomic_write_text(manifest, "".join(one for one in lines if not one.endswith(names)))
+        for path in removed:
+            path.unlink()
+        return freed
 
     def damaged_files(self) -> list[str]:
         """List the files of a finished run that are missing or differ from their checksums."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from repro.atomic import atomic_write_json
 from repro.config.identity import NUISANCE
-from repro.results.errors import ResultsError
+from repro.errors import ResultsError
 from repro.results.files import read_object
 from repro.results.layout import scale_dir
 from repro.results.record import from_dict

@@ -120,7 +120,8 @@ class SweepDisplay:
             from repro.runs.compilation_notice import announced_compilation
 
             self._context.enter_context(announced_compilation(self.print))
-        self._context.enter_context(self._bars)
+        if not self._bars.disable:  # else it would still print a blank line at its end
+            self._context.enter_context(self._bars)
         self._thread.start()
         return self
 

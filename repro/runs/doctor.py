@@ -5,7 +5,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -40,15 +40,12 @@ class Finding:
     advice: str = ""
 
 
-def doctor(data_dir: Path, results_dir: Path) -> int:
-    """Print the findings; return 1 if something is broken, else 0."""
-    broken = False
-    for one in findings(data_dir, results_dir):
+def print_findings(found: Iterable[Finding]) -> None:
+    """Print a line for each finding, and its advice."""
+    for one in found:
         print(f"{one.status:8}{one.name:14}{one.text}")
         if one.advice:
             print(f"{'':22}-> {one.advice}")
-        broken |= one.status == "broken"
-    return int(broken)
 
 
 def _selfchecks() -> str:

@@ -158,6 +158,7 @@ def execute(run: Job, on_busy: Callable[[RunBusyError], None] | None = None) -> 
             without it, the outcome of such a run is ``"busy"``.
     """
     if is_finished(run.folder):
+        _log_history(run)
         return run.outcome("skipped")
     try:
         with run_lock(run.folder.path, on_busy):
@@ -191,6 +192,16 @@ def record_death(run: Job, reason: str) -> Outcome:
     except RunBusyError as error:
         return run.outcome("busy", str(error))
     return run.outcome("failed", reason)
+
+
+def _log_history(run: Job) -> None:
+    """Write the history of a finished run to a logger that has not seen it."""
+    name, mark = run.config.logger.name, run.folder.path / f"logged-{run.config.logger.name}"
+    if name != "none" and not mark.exists():
+        with closing(LOGGERS[name](run.folder.path)) as logger:
+            for row in run.folder.read_history():
+                logger.log(row)
+        mark.touch()
 
 
 def is_finished(folder: RunFolder) -> bool:
@@ -300,6 +311,8 @@ def _train_once(task: Task[Any], run: Job, device: str, show: Progress) -> Train
             files = FitPaths(folder.checkpoint, folder.model)
             with enough_memory(config, "training", "task", "model"):
                 progress = fit(task, config.training, files, on_row, show)
+        if config.logger.name != "none":
+            (folder.path / f"logged-{config.logger.name}").touch()
     assert progress is not None
     folder.rewrite_history(progress.history)  # drops rows that a killed session wrote twice
     ended = {key: value for key, value in asdict(progress).items() if key != "history"}

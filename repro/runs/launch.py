@@ -324,7 +324,7 @@ def outcome_of(job: Job, was_done: bool = False) -> Outcome:
         return job.outcome("skipped" if was_done else "done")
     if job.folder.status == "failed":
         return job.outcome("failed", last_line(job.folder))
-    return job.outcome("open", "it was not brought to its end")
+    return job.outcome("open", "the run did not finish")
 
 
 def print_plan(jobs: Sequence[Job]) -> None:

@@ -10,7 +10,7 @@ import torch
 from repro.runs.environment import choose_device
 from repro.runs.execute import Job, Outcome, execute, record_death
 from repro.runs.launch import Backend, Batch
-from repro.runs.workers import Crew, Death
+from repro.runs.workers import Death, WorkerPool
 
 
 def run_locally(batch: Batch) -> None:
@@ -26,22 +26,22 @@ def run_locally(batch: Batch) -> None:
         return
     prepare = partial(torch.set_num_threads, max(1, (os.cpu_count() or 1) // workers))
     running: dict[int, _Task] = {}
-    with Crew[_Task, Outcome](_perform, prepare, workers) as crew:
+    with WorkerPool[_Task, Outcome](_perform, prepare, workers) as pool:
         while True:
             deaths: list[tuple[int, Outcome | Death]] = []
-            for lane in crew.idle_lanes():
-                if (task := queue.take(lane)) is not None:
-                    running[lane] = task
-                    if (death := crew.start(lane, task)) is not None:
-                        deaths.append((lane, death))
+            for slot in pool.idle_slots():
+                if (task := queue.take(slot)) is not None:
+                    running[slot] = task
+                    if (death := pool.start(slot, task)) is not None:
+                        deaths.append((slot, death))
             if not running:
                 return
-            for lane, ended in deaths or crew.wait():
-                task = running.pop(lane)
+            for slot, ended in deaths or pool.wait():
+                task = running.pop(slot)
                 if isinstance(ended, Death):
                     reason = f"{ended}; the same command continues it from its last checkpoint"
                     ended = record_death(task.job, reason)
-                queue.settle(lane, task, ended)
+                queue.settle(slot, task, ended)
 
 
 BACKEND = Backend(run_locally)
@@ -64,45 +64,45 @@ class _Task(NamedTuple):
 
 
 class _Queue:
-    """Runs that are not done, in the order in which lanes take them.
+    """Runs that are not done, in the order in which slots take them.
 
-    Runs of one group share a training: one lane takes them in turn. A group whose next run another
-    process works on is postponed until no other group is left. Lanes prefer different tasks: with
+    Runs of one group share a training: one slot takes them in turn. A group whose next run another
+    process works on is postponed until no other group is left. Slots prefer different tasks: with
     the same one, they would compile the same kernels at the same time.
     """
 
     def __init__(self, batch: Batch) -> None:
         self._fresh = deque(deque(_Task(job, False) for job in g) for g in batch.by_training())
         self._postponed = deque[deque[_Task]]()
-        self._lanes: dict[int, deque[_Task]] = {}
+        self._slots: dict[int, deque[_Task]] = {}
         self._tasks: dict[int, str] = {}
         self._display = batch.display
 
-    def take(self, lane: int) -> _Task | None:
-        group = self._lanes.get(lane)
+    def take(self, slot: int) -> _Task | None:
+        group = self._slots.get(slot)
         if not group:
             groups = self._fresh or self._postponed
             if not groups:
                 return None
-            elsewhere = {task for other, task in self._tasks.items() if other != lane}
+            elsewhere = {task for other, task in self._tasks.items() if other != slot}
             kinds = [group[0].job.config.task.name for group in groups]
             chosen = next((i for i, kind in enumerate(kinds) if kind not in elsewhere), 0)
-            group = self._lanes[lane] = groups[chosen]
-            self._tasks[lane] = kinds[chosen]
+            group = self._slots[slot] = groups[chosen]
+            self._tasks[slot] = kinds[chosen]
             del groups[chosen]
         return group.popleft()
 
-    def settle(self, lane: int, task: _Task, outcome: Outcome) -> None:
+    def settle(self, slot: int, task: _Task, outcome: Outcome) -> None:
         if outcome.status == "busy":
             self._display.note("waiting", outcome.run_id, outcome.error)
-            group = self._lanes.pop(lane)
+            group = self._slots.pop(slot)
             group.appendleft(task._replace(awaited=True))
             self._postponed.append(group)
             return
         if outcome.status == "failed" and task.job.folder.status != "failed":  # no room for a mark
             self._display.note("failed", outcome.run_id, outcome.error)
         if outcome.status == "failed" and task.job.config.fail_fast:
-            for groups in (self._fresh, self._postponed, self._lanes):
+            for groups in (self._fresh, self._postponed, self._slots):
                 groups.clear()
 
 

@@ -6,14 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
+from typing import Any
 
 from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
 from repro.config.identity import flattened, settings, training_id
 from repro.config.planning import plan_runs
 from repro.config.schema import RunConfig
-from repro.data.errors import DataError
-from repro.errors import UserError
+from repro.errors import DataError, UserError
 from repro.results import Archive, RunFolder, list_runs, runs_dir
 from repro.runs.environment import choose_device, describe_device, warn_of_precision
 from repro.runs.reproduce import finished
@@ -158,6 +158,15 @@ def _estimate(todo: Sequence[RunConfig], archive: Archive) -> Estimate:
 
 def _model(device: str) -> str:
     return device.partition(", threads")[0]
+
+
+def described(plans: Sequence[ArtefactPlan], estimate: Estimate) -> dict[str, Any]:
+    """Return the result of :func:`plan` as values for JSON."""
+    artefacts = [
+        {"name": p.name, "done": p.done, "to_do": len(p.todo), "reasons": p.reasons} for p in plans
+    ]
+    different = len({str(settings(config)) for one in plans for config in one.todo})
+    return {"artefacts": artefacts, "to_do": different, **vars(estimate)}
 
 
 def print_plan(plans: Sequence[ArtefactPlan], estimate: Estimate) -> None:

@@ -1,9 +1,11 @@
-"""Print one run, or the state of a sweep, as read from their folders."""
+"""Description of one run, of the newest ones, or of a sweep, as read from their folders."""
 
 import shutil
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -15,8 +17,12 @@ from repro.runs.locking import is_claimed
 DIVERGED = "its training diverged; try a lower training.learning_rate"
 
 
-def show_newest(results_dir: Path, most: int = 10) -> None:
-    """Print the runs that were changed last, each with its status, scale and command.
+Facts = dict[str, Any]
+"""What a command shows, as values for JSON."""
+
+
+def newest(results_dir: Path, most: int = 10) -> list[Facts]:
+    """Describe the runs that were changed last: identity, status, scale and command.
 
     Raises:
         ResultsError: there is none.
@@ -24,44 +30,67 @@ def show_newest(results_dir: Path, most: int = 10) -> None:
     found = recent_runs(results_dir)[:most]
     if not found:
         raise ResultsError(f"no run below {results_dir}")
+    rows = []
     for folder in found:
         command = ""
         with suppress(UserError):  # damaged, or not written yet
             command = folder.read_environment()["command"]
         scale = folder.path.parents[1].name
-        line = f"{folder.run_id}  {_status(folder):11}  {scale:5}  {command}"
+        row = {"run_id": folder.run_id, "status": _status(folder), "scale": scale}
+        rows.append(row | {"command": command})
+    return rows
+
+
+def print_newest(rows: Sequence[Facts]) -> None:
+    """Print the result of :func:`newest`, a line for each run."""
+    for row in rows:
+        line = f"{row['run_id']}  {row['status']:11}  {row['scale']:5}  {row['command']}"
         print(line[: max(40, shutil.get_terminal_size().columns)])
 
 
-def show(results_dir: Path, run_id: str, config: bool = False) -> None:
-    """Print a run: its folder, its metrics with their signatures, its traceback if it failed.
+def describe(results_dir: Path, run_id: str) -> Facts:
+    """Describe a run: its folder, environment and metrics, and its traceback if it failed.
 
     Args:
         results_dir: folder of results, searched at every scale.
         run_id: an identity, or the beginning of one.
-        config: print the configuration as well.
 
     Raises:
         ResultsError: no run, or more than one, has an identity that begins so.
     """
     folder = find_run(results_dir, run_id)
-    print(f"{folder.run_id}  {_status(folder)}  {folder.path}")
+    found: Facts = {"run_id": folder.run_id, "status": _status(folder), "folder": str(folder.path)}
     if damaged := folder.damaged_files():
-        print(f"  damaged    {', '.join(damaged)}")
+        found["damaged"] = damaged
     elif folder.environment.exists():
-        for key, value in folder.read_environment().items():
-            parts = value.items() if isinstance(value, dict) else ()
-            print(f"  {key:10} {'; '.join(f'{k}: {v}' for k, v in parts) or value}")
+        found["environment"] = folder.read_environment()
     if folder.status == "done":
         record = folder.read_record()
-        width = max(map(len, record.metrics), default=0)
-        for metric, number in record.metrics.items():
-            print(f"{metric:{width}} {metric_text(number)}  {record.signatures[metric]}")
-        if record.diverged:
-            print(DIVERGED)
-    shown = [folder.traceback, *([folder.config] if config else [])]
-    for path in (path for path in shown if path.exists()):
-        print(f"\n{path.name}\n{path.read_text(encoding='utf-8', errors='replace')}")
+        found |= {"metrics": record.metrics, "signatures": record.signatures}
+        found["diverged"] = record.diverged
+    for path in (folder.traceback, folder.config):
+        if path.exists():
+            found[path.stem] = path.read_text(encoding="utf-8", errors="replace")
+    return found
+
+
+def print_run(found: Facts, config: bool = False) -> None:
+    """Print the result of :func:`describe`, with the configuration if it is wanted."""
+    print(f"{found['run_id']}  {found['status']}  {found['folder']}")
+    if "damaged" in found:
+        print(f"  damaged    {', '.join(found['damaged'])}")
+    for key, value in found.get("environment", {}).items():
+        parts = value.items() if isinstance(value, dict) else ()
+        print(f"  {key:10} {'; '.join(f'{k}: {v}' for k, v in parts) or value}")
+    metrics = found.get("metrics", {})
+    width = max(map(len, metrics), default=0)
+    for metric, number in metrics.items():
+        print(f"{metric:{width}} {metric_text(number)}  {found['signatures'][metric]}")
+    if found.get("diverged"):
+        print(DIVERGED)
+    for key in ("traceback", *(["config"] if config else [])):
+        if key in found:
+            print(f"\n{key}\n{found[key]}")
 
 
 def _status(folder: RunFolder) -> str:
@@ -74,15 +103,12 @@ def metric_text(value: float) -> str:
     return f"{value:12.4f}" if abs(value) < 1e6 else f"{value:12.4e}"
 
 
-def show_status(results_dir: Path, name: str | None) -> int:
-    """Print the runs of a sweep that are not done, and the number of runs by status.
+def sweep_status(results_dir: Path, name: str | None) -> Facts:
+    """Describe a sweep: its folder and command, its runs, and the number of runs by status.
 
     Args:
         results_dir: folder of results, searched at every scale.
         name: name of the sweep's folder, or its beginning; the latest by default.
-
-    Returns:
-        The exit status: 1 if a run failed.
 
     Raises:
         ResultsError: there is no such sweep.
@@ -94,26 +120,37 @@ def show_status(results_dir: Path, name: str | None) -> int:
         named = f" begins with {name!r}" if name else ""
         raise ResultsError(f"no sweep below {results_dir}{named}")
     folder = found[-1].parent
-    kept = read_sweep(folder)
-    console = Console(highlight=False, soft_wrap=True, markup=False)
-    console.print(f"{folder}\n{kept['command']}")
-    counts: Counter[str] = Counter()
+    kept, rows = read_sweep(folder), []
     for run_id, label in kept["runs"].items():
         run = run_folder(folder.parents[2], folder.parents[1].name, run_id)
         state = RunState(run, label)
         state.poll()
-        counts[state.status] += 1
-        if state.status != "done":
-            text = last_line(run) if state.status == "failed" else state.text
-            console.print(f"{run_id}  {state.status:8}{label}  {text if run.path.exists() else ''}")
+        text = last_line(run) if state.status == "failed" else state.text
+        progress = text if state.status != "done" and run.path.exists() else ""
+        row = {"run_id": run_id, "status": state.status, "label": label, "progress": progress}
+        rows.append(row)
+    jobs = None
     if kept["jobs"] and shutil.which("squeue"):
         from repro.runs.slurm import queue
 
         try:
-            jobs = Counter(queue(kept["jobs"]).values())
-            text = ", ".join(f"{number} {state}" for state, number in jobs.items())
+            states = Counter(queue(kept["jobs"]).values())
+            jobs = ", ".join(f"{number} {state}" for state, number in states.items())
         except OSError as error:
-            text = str(error).splitlines()[-1]
-        console.print(f"jobs: {text or 'none in the queue'}")
-    console.print(", ".join(f"{number} {status}" for status, number in counts.items()))
-    return 1 if counts["failed"] else 0
+            jobs = str(error).splitlines()[-1]
+    counts = dict(Counter(row["status"] for row in rows))
+    facts = {"folder": str(folder), "command": kept["command"], "runs": rows}
+    return {**facts, "jobs": jobs, "counts": counts}
+
+
+def print_status(found: Facts) -> None:
+    """Print the runs of a sweep that are not done, and the number of runs by status."""
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    console.print(f"{found['folder']}\n{found['command']}")
+    for row in found["runs"]:
+        if row["status"] != "done":
+            console.print(f"{row['run_id']}  {row['status']:8}{row['label']}  {row['progress']}")
+    if found["jobs"] is not None:
+        console.print(f"jobs: {found['jobs'] or 'none in the queue'}")
+    counts = found["counts"].items()
+    console.print(", ".join(f"{number} {status}" for status, number in counts))

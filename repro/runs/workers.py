@@ -33,11 +33,7 @@ _LIBRARIES = (
     "torch", "torch._inductor.config", "numba", "pandas", "hydra.utils", "scipy.linalg",
     "rich.console",
 )  # fmt: skip
-"""Modules that the fork server imports, once for all workers, since that takes seconds.
-
-The package itself is not among them: in forks of a process that has imported the mappings, these
-run without OpenMP (:mod:`repro.mappings.kernels.cpu.parallel`).
-"""
+"""Modules that the fork server imports, once for all workers, since that takes seconds."""
 _NOTICE = (
     "repro: stopping: runs in progress write their checkpoints; interrupt again to stop at once, "
     "which loses what they did since their last checkpoint\n"
@@ -78,8 +74,8 @@ class _Worker:
 
 
 @dataclass
-class Crew(Generic[TaskT, ResultT]):
-    """Processes that perform tasks, one for each of ``size`` lanes; a context manager.
+class WorkerPool(Generic[TaskT, ResultT]):
+    """Processes that perform tasks, one for each of ``size`` slots; a context manager.
 
     Leaving the context ends all processes. On an exception, tasks in progress are sent SIGTERM and
     waited for; a KeyboardInterrupt meanwhile kills them.
@@ -87,7 +83,7 @@ class Crew(Generic[TaskT, ResultT]):
     Args:
         perform: executes a task in a worker; a module-level function, as it is pickled.
         prepare: called in every new worker; a module-level function, or a partial of one.
-        size: number of lanes.
+        size: number of slots.
     """
 
     perform: Callable[[TaskT], ResultT]
@@ -95,7 +91,7 @@ class Crew(Generic[TaskT, ResultT]):
     size: int
     _workers: dict[int, _Worker] = field(default_factory=dict)
 
-    def __enter__(self) -> "Crew[TaskT, ResultT]":
+    def __enter__(self) -> "WorkerPool[TaskT, ResultT]":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -123,18 +119,18 @@ class Crew(Generic[TaskT, ResultT]):
                 worker.process.kill()
             raise KeyboardInterrupt(_STOPPED_AT_ONCE) from None
 
-    def idle_lanes(self) -> list[int]:
-        """List the lanes without a task, including those without a process yet."""
-        busy = {lane for lane, worker in self._workers.items() if worker.busy}
-        return [lane for lane in range(self.size) if lane not in busy]
+    def idle_slots(self) -> list[int]:
+        """List the slots without a task, including those without a process yet."""
+        busy = {slot for slot, worker in self._workers.items() if worker.busy}
+        return [slot for slot in range(self.size) if slot not in busy]
 
-    def start(self, lane: int, task: TaskT) -> Death | None:
-        """Give a task to an idle lane, after starting its process or replacing a dead one.
+    def start(self, slot: int, task: TaskT) -> Death | None:
+        """Give a task to an idle slot, after starting its process or replacing a dead one.
 
         Returns:
             A death if the process that starts workers was killed; the next call starts another.
         """
-        worker = self._workers.get(lane)
+        worker = self._workers.get(slot)
         if worker is None or not worker.process.is_alive():
             context = get_context("forkserver")
             context.set_forkserver_preload([*_LIBRARIES])
@@ -142,7 +138,7 @@ class Crew(Generic[TaskT, ResultT]):
             process = context.Process(
                 target=_work,
                 args=(theirs, dict(os.environ), self.prepare, self.perform),
-                name=f"worker-{lane}",
+                name=f"worker-{slot}",
             )
             try:
                 with signals_of_leader():
@@ -150,23 +146,23 @@ class Crew(Generic[TaskT, ResultT]):
             except (EOFError, ConnectionError):
                 return Death(_NO_STARTER)
             theirs.close()
-            worker = self._workers[lane] = _Worker(process, ours)
+            worker = self._workers[slot] = _Worker(process, ours)
         worker.busy = True
         with suppress(BrokenPipeError):  # it died just now: the next wait reports it
             worker.pipe.send(task)
         return None
 
     def wait(self) -> list[tuple[int, ResultT | Death]]:
-        """Wait until a task has ended; return the lanes of ended tasks with results or deaths.
+        """Wait until a task has ended; return the slots of ended tasks with results or deaths.
 
         Raises:
             Exception: whatever a task raised.
         """
-        busy = {lane: worker for lane, worker in self._workers.items() if worker.busy}
+        busy = {slot: worker for slot, worker in self._workers.items() if worker.busy}
         while True:
             wait([worker.pipe for worker in busy.values()], _LIVENESS_SECONDS)
-            ended = [(lane, self._receive(worker)) for lane, worker in busy.items()]
-            done = [(lane, result) for lane, result in ended if result is not None]
+            ended = [(slot, self._receive(worker)) for slot, worker in busy.items()]
+            done = [(slot, result) for slot, result in ended if result is not None]
             if done:
                 return done
 

@@ -8,8 +8,8 @@ from typing import TypeVar
 import torch
 
 from repro.config.schema import RunConfig
-from repro.data.errors import DataError
 from repro.data.files import numbered_lines
+from repro.errors import DataError
 from repro.results.prediction import shorten
 
 BatchT = TypeVar("BatchT")

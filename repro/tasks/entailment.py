@@ -19,7 +19,6 @@ from repro.data.cooccurrence import cooccurrence_vectors
 from repro.data.corpora.inference import MULTINLI, SNLI
 from repro.data.demo.nli import PREMISES, write_demo_nli
 from repro.data.embeddings import glove_fingerprint, kept_vectors, place_vectors, word_vectors
-from repro.data.errors import DataError
 from repro.data.files import numbered_lines, sha256_of
 from repro.data.nli import (
     EncodedPairs,
@@ -34,6 +33,7 @@ from repro.data.nli import (
 )
 from repro.data.sentence_search import sentence_digest
 from repro.data.vocabulary import SPECIALS, Vocabulary
+from repro.errors import DataError
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.labels import Labels
 from repro.results import OWN_SPLIT, RunFolder

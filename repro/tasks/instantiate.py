@@ -26,8 +26,6 @@ from repro.losses.structured import (
 )
 from repro.mappings import (
     MAPPINGS,
-    Csoftmax,
-    Csparsemax,
     Entmax,
     LearnedAlphaEntmax,
     ProbabilityMap,
@@ -107,7 +105,7 @@ def build_mapping(config: MappingConfig) -> ProbabilityMap:
     return _mapping(settings.pop("name"), settings)
 
 
-def build_bounded_mapping(config: BoundedConfig) -> Csoftmax | Csparsemax:
+def build_bounded_mapping(config: BoundedConfig) -> ProbabilityMap:
     """Create the mapping with upper bounds that a ``mapping`` configuration names.
 
     Raises:

@@ -275,7 +275,24 @@ def test_a_file_that_the_system_refuses_is_one_clear_line(
     assert capsys.readouterr().err == "repro: data/conll2018: Permission denied\n"
 
 
-@pytest.mark.parametrize(("command", "missing"), [("compare", "run_id, other"), ("data", "action")])
+@pytest.mark.parametrize(
+    ("command", "proposed"),
+    [
+        ("runn", "'run'"), ("run task=nmtt", "'nmt'"), ("run mapping=sparsmax", "'sparsemax'"),
+        ("run loss=entmx", "'entmax'"), ("run maping=entmax", "'mapping'"),
+        ("run seed=1,2", "run -m"), ("run mapping.alpha=1, 1.5", "without a blank"),
+        ("run mapping.alfa=1", "'alpha'"), ("plan peters2019/tabel1", "'peters2019/table1'"),
+        ("reproduce peters2019/figure3 --scale demo", "scale=VALUE"),
+    ],
+)  # fmt: skip
+def test_a_slip_is_answered_with_what_was_meant(
+    command: str, proposed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command.split()) == 2
+    assert proposed in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("command", "missing"), [("data", "action")])
 def test_only_what_is_required_is_called_so(
     command: str, missing: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

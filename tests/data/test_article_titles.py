@@ -7,11 +7,11 @@ import pytest
 from repro.config.schema.text_pairs import EncodingSettings, TextSettings
 from repro.data import summarization
 from repro.data.demo.summaries import DEEDS, REFERENCES, SIZES, summary_rows, write_summary_demo
-from repro.data.errors import DataError
 from repro.data.parallel import read_pairs
 from repro.data.preparation import prepare, stage_name
 from repro.data.summarization import open_summaries
 from repro.data.vocabulary import Vocabulary
+from repro.errors import DataError
 
 
 @pytest.fixture

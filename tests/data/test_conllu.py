@@ -9,7 +9,7 @@ from repro.data.dependencies.conllu import (
     parse_conllu,
     write_conllu,
 )
-from repro.data.errors import DataError
+from repro.errors import DataError
 
 
 def row(place: object, head: object, form: str = "w", **columns: str) -> str:

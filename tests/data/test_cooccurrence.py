@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from repro.data.cooccurrence import SMOOTHING, WINDOW, cooccurrence_vectors
-from repro.data.errors import DataError
 from repro.data.vocabulary import SPECIALS, Vocabulary
+from repro.errors import DataError
 
 VOCABULARY = Vocabulary([*SPECIALS, "a", "b", "c", "d", "alone"])
 TEXT = [["a", "b", "c", "x", "d"], ["b", "c", "b", "a"], ["d", "c"], ["alone"], []]

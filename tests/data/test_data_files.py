@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from repro.checksums import sha256_of_file
-from repro.data.errors import DataError
 from repro.data.files import (
     decoded_lines,
     numbered_lines,
@@ -12,6 +11,7 @@ from repro.data.files import (
     sha256_of,
     write_if_changed,
 )
+from repro.errors import DataError
 
 
 def test_write_makes_folders_and_leaves_no_temporary_file(tmp_path: Path) -> None:

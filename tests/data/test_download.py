@@ -27,8 +27,8 @@ from repro.data.download import (
     unpack,
     verify,
 )
-from repro.data.errors import DataError
 from repro.data.files import sha256_of
+from repro.errors import DataError
 
 FILES = {"toy/all/a-dev": b"one\n", "toy/all/b-dev": "zwölf\n".encode(), "toy/c-test": b"three\n"}
 

@@ -9,9 +9,9 @@ from repro.data.embeddings import (
     read_glove,
     word_vectors,
 )
-from repro.data.errors import DataError
 from repro.data.files import sha256_of
 from repro.data.vocabulary import SPECIALS, Vocabulary
+from repro.errors import DataError
 
 VOCABULARY = Vocabulary([*SPECIALS, "dog", "cat", "née", "."])
 GLOVE = WordVectorConfig("glove", False, 2, 0.5)

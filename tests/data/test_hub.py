@@ -13,10 +13,10 @@ from repro.data.corpora import declared, declared_corpora
 from repro.data.corpora.inference import MULTINLI, SNLI, SentencePairs
 from repro.data.corpora.translation import ParallelTexts
 from repro.data.download import fetch_from_hub, read_receipt, receipt_path, verify
-from repro.data.errors import DataError
 from repro.data.nli import NliReading, load_nli
 from repro.data.parallel import read_pairs
 from repro.data.translation import open_corpus
+from repro.errors import DataError
 
 ROMANIAN = declared(ParallelTexts, "data.corpus", "wmt16_ro")
 ROWS = [{"ro": f"marea {n}", "en": f"the\nsea {n}"} for n in range(5)]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from repro.data.errors import DataError
 from repro.data.markup import column, segments, transcript_lines
+from repro.errors import DataError
 
 TALK = """<url>http://www.example.org/talk</url>
 <keywords>talks, sea</keywords>

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repro.data.corpora.inference import MULTINLI, SNLI
-from repro.data.errors import DataError
 from repro.data.nli import (
     LABELS,
     NliExample,
@@ -19,6 +18,7 @@ from repro.data.nli import (
     punctuation_words,
     read_file,
 )
+from repro.errors import DataError
 
 ANY = NliReading(check_size=False)
 RECORD = {

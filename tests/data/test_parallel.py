@@ -2,8 +2,8 @@
 
 import pytest
 
-from repro.data.errors import DataError
 from repro.data.parallel import ParallelText, fingerprint, read_pairs
+from repro.errors import DataError
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from repro.config.schema.text_pairs import EncodingSettings, TextSettings
 from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import DEMO, SIZES, write_translation_demo
-from repro.data.errors import DataError
 from repro.data.parallel import open_folder, read_pairs
 from repro.data.preparation import (
     SINK,
@@ -22,6 +21,7 @@ from repro.data.preparation import (
 from repro.data.segmentation import join_subwords
 from repro.data.translation import open_corpus
 from repro.data.vocabulary import SPECIALS, Vocabulary
+from repro.errors import DataError
 
 RAW = ParallelTexts(
     name="raw", title="raw", licence="none", citation="none", folder="raw", languages=("ro", "en"),

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from repro.config.schema.text_pairs import EncodingSettings, TextSettings
-from repro.data.errors import DataError
 from repro.data.parallel import ParallelCorpus, ParallelText, read_pairs
 from repro.data.preparation import prepare, prune_tests
+from repro.errors import DataError
 
 SOURCES = ["ein haus", "ein sehr großes haus", "haus", "ja"]
 TARGETS = ["a house", "a house", "one really large house", "yes"]

@@ -7,11 +7,11 @@ import yaml
 
 from repro.data.corpora import declared_corpora
 from repro.data.corpora.translation import ParallelTexts, Selection
-from repro.data.errors import DataError
 from repro.data.parallel import read_pairs
 from repro.data.segmentation import moses_tokeniser
 from repro.data.translation import length_filter
 from repro.data.translation import open_corpus as open_declared
+from repro.errors import DataError
 
 CORPORA = {name: one for name, one in declared_corpora().items() if isinstance(one, ParallelTexts)}
 RECIPES = {name: one.recipe for name, one in CORPORA.items() if one.recipe}

@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from repro.data.errors import DataError
 from repro.data.sigmorphon import (
     Inflection,
     load,
@@ -12,6 +11,7 @@ from repro.data.sigmorphon import (
     target_tokens,
 )
 from repro.data.vocabulary import Vocabulary
+from repro.errors import DataError
 
 
 def write(path: Path, content: bytes) -> Path:

@@ -13,7 +13,7 @@ from repro.data.dependencies.universal_dependencies import (
     check_tags,
     load_treebank,
 )
-from repro.data.errors import DataError
+from repro.errors import DataError
 
 NAME = "UD_Demo-Initial"
 TITLE = f"{NAME} 9.9"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repro.data.dependencies.conllu import parse_conllu, write_conllu
-from repro.data.errors import DataError
+from repro.errors import DataError
 from repro.evaluation.metrics import METRICS, score_outputs
 from repro.evaluation.metrics.parsing import ParsedSentences
 

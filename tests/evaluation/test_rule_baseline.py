@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.data.errors import DataError
+from repro.errors import DataError
 from repro.evaluation.metrics.inflection import RULE_BASELINE_FILE, read_rule_baseline
 
 GOOD = {"lang": "adyghe", "q": "medium", "ntrain": 1000, "test": 84.8}

@@ -58,6 +58,8 @@ def test_vmap_in_values_and_jacobians(function):
     points = torch.stack((SCORES, 2 * SCORES))
     mapped = torch.func.vmap(function)(points)
     assert_close(mapped, torch.stack([function(point) for point in points]), GRADIENT)
+    across = torch.func.vmap(function, in_dims=1, out_dims=-1)(points.T)
+    assert_close(across, mapped.movedim(0, -1), GRADIENT)
     jacobians = torch.func.vmap(torch.func.jacrev(function))(points)
     expected = torch.stack([jacobian(function, point) for point in points])
     assert_close(jacobians, expected, GRADIENT)
@@ -72,4 +74,4 @@ def test_hessians(name):
 
     expected = hessian(energy, SCORES)
     assert_close(hessian(energy, SCORES, vectorize=True), expected, GRADIENT)
-    assert_close(torch.func.hessian(energy)(SCORES), expected, GRADIENT)
+    assert_close(torch.func.jacrev(torch.func.jacrev(energy))(SCORES), expected, GRADIENT)

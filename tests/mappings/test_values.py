@@ -6,6 +6,7 @@ import pytest
 import torch
 from enumeration import entmax15_by_enumeration, sparsemax_by_enumeration
 from hard_rows import hard_rows
+from pairwise import pairwise
 from plain import plain
 from scipy.optimize import minimize
 from tolerances import ABSOLUTE, ADVERSARIAL, SUM, assert_close
@@ -13,9 +14,12 @@ from tolerances import ABSOLUTE, ADVERSARIAL, SUM, assert_close
 from repro.mappings import MAPPINGS, entmax, softmax, sparsemax
 from repro.mappings._reference import entmax_by_bisection, sparsemax_by_sorting
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
+from repro.mappings.kernels import dispatch
 
 FLOATS = (torch.float64, torch.float32)
-ALPHAS = (1.05, 1.25, 1.5, 1.75, 2.0)
+ALPHAS = (1.01, 1.05, 1.25, 1.5, 1.75, 1.9, 2.0)
+HARD = ABSOLUTE if dispatch.AVAILABLE else ADVERSARIAL
+"""Tolerance on hard rows: kernels on the processor are as accurate there as elsewhere."""
 
 
 def reference(scores: torch.Tensor, alpha: float) -> torch.Tensor:
@@ -53,14 +57,16 @@ def test_sparsemax_solves_its_quadratic_program():
     np.testing.assert_allclose(sparsemax(scores).numpy(), solution.x, atol=1e-6)
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
-@pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("size", [2, 20, 400])
+@pytest.mark.usefixtures("poisoned")
+@pytest.mark.parametrize(
+    ("size", "dtype", "alpha", "offset"),
+    pairwise([2, 20, 63, 127, 129, 400, 1000], FLOATS, ALPHAS, [0.0, 1e4, 1e8]),
+)
 def test_hard_rows_at_any_offset(size, dtype, alpha, offset):
     scores = (hard_rows(size) / (alpha - 1) + offset).to(dtype)
     probs = entmax(scores, alpha)
-    assert_close(probs, reference(scores, alpha), ADVERSARIAL)
+    assert (probs >= 0).all()
+    assert_close(probs, reference(scores, alpha), HARD)
     assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
 
 
@@ -68,7 +74,7 @@ def test_hard_rows_at_any_offset(size, dtype, alpha, offset):
 def test_hard_rows_of_an_output_vocabulary(alpha):
     scores = (hard_rows(32000)[::3] / (alpha - 1)).float()
     probs = entmax(scores, alpha)
-    assert_close(probs, reference(scores, alpha), ADVERSARIAL)
+    assert_close(probs, reference(scores, alpha), HARD)
     assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
 
 

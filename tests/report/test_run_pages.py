@@ -46,6 +46,7 @@ def test_a_damaged_history_is_left_out(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, "demo", RECORD.run_id)
     folder.path.mkdir(parents=True)
     folder.rewrite_history([{"step": 1, "dev_loss": 1.0}, {"step": 2, "dev_loss": 1.0}])
+    folder.mark_done({})
     assert len(run_page(RECORD, folder, []).curves) == 1
     rows = folder.history.read_text().replace("1.0", "7.0")
     folder.history.write_text(rows)

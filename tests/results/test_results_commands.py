@@ -138,7 +138,7 @@ def test_a_comparison_is_as_wide_as_the_terminal_and_marks_metrics(
     assert "-0.0" not in text
     (loss,) = [line.split() for line in text.splitlines() if "dev/loss" in line]
     (accuracy,) = [line.split() for line in text.splitlines() if "test/accuracy" in line]
-    assert len(loss) == len(accuracy) + 1  # the mark: lower is better
+    assert (loss[1], accuracy[1]) == ("↓", "↑")
 
 
 def test_a_pivot_aggregates_the_filtered_runs(
@@ -176,19 +176,41 @@ def test_what_no_run_has_is_refused(
 def test_two_runs_are_compared_by_settings_metrics_and_tests(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["compare", "entmax-1", "softmax-1", f"results_dir={results}"]) == 0
-    settings, metrics = capsys.readouterr().out.split("\n\n")
+    where = f"results_dir={results}"
+    assert main(["compare", "softmax-1", "entmax-1", where]) == 0
+    settings, metrics, _ = capsys.readouterr().out.split("\n\n")
     assert [line.split() for line in settings.splitlines()] == [
-        ["setting", "entmax-1", "softmax-1"], ["mapping.name", "entmax", "softmax"],
+        ["setting", "softmax-", "entmax-1"], ["mapping.name", "softmax", "entmax"],
     ]  # fmt: skip
-    rows = {line.split()[0]: line.split()[1:] for line in metrics.splitlines()[1:-1]}
-    assert rows.keys() == {"test/accuracy", "dev/loss"}
-    assert [float(text) for text in rows["test/accuracy"][:3]] == [95.0, 50.0, 45.0]
-    assert all(float(text.lstrip("<")) < 0.01 for text in rows["test/accuracy"][3:])
-    assert [float(text) for text in rows["dev/loss"][1:]] == [1.0, 1.0, 0.0]  # it has no test
-    assert main(["compare", "entmax-1", "entmax-1", f"results_dir={results}"]) == 0
-    assert capsys.readouterr().out.startswith("no difference\n")
-    assert main(["compare", "entmax", "softmax-1", f"results_dir={results}"]) == 2
+    rows = {line.split()[0]: line.split()[1:] for line in metrics.splitlines()[1:]}
+    assert rows["test/accuracy"][:4] == ["↑", "50.00", "95.00*", "(+45.00,"]
+    assert rows["dev/loss"] == ["↓", "1.0000*", "1.0000*", "(+0.0000)"]  # it has no test
+    assert main(["compare", "entmax-1", "entmax-1", where]) == 0
+    assert capsys.readouterr().out.startswith("no setting differs\n")
+    for wrong in (["entmax", "softmax-1"], ["entmax-1"], ["entmax-1", "seed=1"], ["seed=3"]):
+        assert main(["compare", *wrong, where]) == 2
+
+
+def test_runs_that_agree_with_filters_are_compared_with_the_first(
+    results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = f"results_dir={results}"
+    assert main(["compare", "mapping=softmax,entmax", "--json", where]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["runs"] == ["entmax-1", "entmax-2", "softmax-1", "softmax-2"]
+    assert found["settings"]["seed"] == [1, 2, 1, 2]
+    accuracy = found["metrics"]["test/accuracy"]
+    assert accuracy["differences"] == [0, 0, -45, -45]
+    assert (accuracy["best"], accuracy["higher_is_better"]) == (95, True)
+    first, same, *others = accuracy["tests"]
+    assert first is None
+    assert same["randomisation"] == 1
+    assert all(one["randomisation"] < 0.01 and one["bootstrap"] < 0.01 for one in others)
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main(["compare", "mapping=softmax,entmax", where]) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 40
+    assert [line.split()[0] for line in text.splitlines() if line.strip().startswith("s")]
 
 
 def test_a_plan_counts_runs_and_estimates_their_cost(

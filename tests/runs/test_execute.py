@@ -51,6 +51,19 @@ def test_a_run_leaves_everything_that_is_needed_to_trust_it(
     assert not folder.checkpoint.exists()
 
 
+def test_a_finished_run_gives_its_curves_to_a_logger_once(tiny: list[str]) -> None:
+    folder = RunFolder(execute(locate(compose_run(tiny))).folder)
+    assert not (folder.path / "curves.csv").exists()
+    curves = []
+    for _ in range(2):
+        assert execute(locate(compose_run([*tiny, "logger=csv"]))).status == "skipped"
+        curves.append((folder.path / "curves.csv").stat().st_mtime_ns)
+    lines = (folder.path / "curves.csv").read_text().splitlines()
+    assert len(lines) == 1 + len(folder.read_history())
+    assert curves[0] == curves[1]
+    assert not folder.damaged_files()
+
+
 def test_the_recorded_accuracy_is_that_of_the_written_predictions(tiny: list[str]) -> None:
     config = compose_run(tiny)
     folder = RunFolder(execute(locate(config)).folder)

@@ -11,7 +11,7 @@ from repro.config.compose import compose_run
 from repro.results import RunFolder
 from repro.runs.execute import execute, locate
 from repro.runs.locking import run_lock
-from repro.runs.show import show
+from repro.runs.show import describe, print_run
 
 
 def refuse(*_arguments: object) -> None:
@@ -35,7 +35,7 @@ def test_a_run_without_room_fails_and_can_be_repeated(
     )
     folder = RunFolder(outcome.folder)
     assert folder.status == "failed"  # an empty marker needs no room
-    show(folder.path.parents[2], folder.run_id)
+    print_run(describe(folder.path.parents[2], folder.run_id))
     assert f"{folder.run_id}  failed" in capsys.readouterr().out
     assert execute(locate(config)).status == "done"
 
@@ -50,10 +50,10 @@ def test_a_run_that_cannot_even_be_marked_reads_interrupted(
         patched.setattr(Path, "touch", refuse)
         folder.mark_failed("Traceback: no room")
     assert not folder.failed.exists()
-    show(tmp_path, "0123")
+    print_run(describe(tmp_path, "0123"))
     assert "0123456789ab  interrupted" in capsys.readouterr().out
     with run_lock(folder.path):
-        show(tmp_path, "0123")
+        print_run(describe(tmp_path, "0123"))
     assert "0123456789ab  running" in capsys.readouterr().out
 
 

@@ -13,7 +13,7 @@ from predicted import printed
 import repro
 from repro.cli import main
 from repro.config.compose import compose_run
-from repro.data.errors import DataError
+from repro.errors import DataError
 from repro.results import ResultsError, RunFolder
 from repro.results.prediction import Wanted
 from repro.runs import loading

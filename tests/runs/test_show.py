@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from repro.results import run_folder
-from repro.runs.show import metric_text, show
+from repro.runs.show import describe, metric_text, print_run
 
 
 def test_brackets_in_paths_and_texts_are_printed_as_they_are(
@@ -17,7 +17,7 @@ def test_brackets_in_paths_and_texts_are_printed_as_they_are(
     folder.write_config("data_dir: '[/bold]'\n")
     folder.write_environment({"command": "repro run '[/x]'"})
     folder.mark_failed("Traceback: [/y]")
-    show(results, "0123", config=True)
+    print_run(describe(results, "0123"), config=True)
     printed = capsys.readouterr().out
     assert all(text in printed for text in (str(folder.path), "'[/bold]'", "'[/x]'", "[/y]"))
 
@@ -29,7 +29,7 @@ def test_the_configuration_is_printed_on_request_only(
     folder.mark_running()
     folder.write_config("seed: 7\n")
     for asked in (False, True):
-        show(tmp_path, "0123", config=asked)
+        print_run(describe(tmp_path, "0123"), config=asked)
         assert ("seed: 7" in capsys.readouterr().out) is asked
 
 

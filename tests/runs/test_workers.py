@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from process_groups import wait_for_the_end
 
-from repro.runs.workers import Crew, Death
+from repro.runs.workers import Death, WorkerPool
 
 
 def nothing() -> None:
@@ -36,15 +36,15 @@ def perform(task: tuple[str, str]) -> str:
 def run_all(tasks: list[tuple[str, str]], size: int = 2) -> list[str | Death]:
     results: dict[int, str | Death] = {}
     running: dict[int, int] = {}
-    with Crew[tuple[str, str], str](perform, nothing, size) as crew:
+    with WorkerPool[tuple[str, str], str](perform, nothing, size) as pool:
         left = list(enumerate(tasks))
         while left or running:
-            for lane in crew.idle_lanes():
+            for slot in pool.idle_slots():
                 if left:
-                    running[lane], task = left.pop(0)
-                    crew.start(lane, task)
-            for lane, ended in crew.wait():
-                results[running.pop(lane)] = ended
+                    running[slot], task = left.pop(0)
+                    pool.start(slot, task)
+            for slot, ended in pool.wait():
+                results[running.pop(slot)] = ended
     return [results[number] for number in range(len(tasks))]
 
 
@@ -66,15 +66,15 @@ def test_every_exit_code_is_described(code: int) -> None:
 
 
 def test_workers_go_on_when_the_process_that_starts_them_is_killed() -> None:
-    with Crew[tuple[str, str], str](perform, nothing, 1) as crew:
-        assert crew.start(0, ("say", "a")) is None
-        assert crew.wait()[0][1].startswith("a")  # type: ignore[union-attr]
+    with WorkerPool[tuple[str, str], str](perform, nothing, 1) as pool:
+        assert pool.start(0, ("say", "a")) is None
+        assert pool.wait()[0][1].startswith("a")  # type: ignore[union-attr]
         server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
         os.kill(server, signal.SIGKILL)
-        while crew._workers[0].process.is_alive():  # until its pipe is closed
+        while pool._workers[0].process.is_alive():  # until its pipe is closed
             time.sleep(0.01)
-        crew.start(0, ("say", "b"))
-        assert crew.wait()[0][1].startswith("b")  # type: ignore[union-attr]
+        pool.start(0, ("say", "b"))
+        assert pool.wait()[0][1].startswith("b")  # type: ignore[union-attr]
 
 
 def test_a_starter_that_dies_while_it_starts_a_worker_costs_one_task(
@@ -83,13 +83,13 @@ def test_a_starter_that_dies_while_it_starts_a_worker_costs_one_task(
     def die(*_: object) -> None:
         raise EOFError
 
-    with Crew[tuple[str, str], str](perform, nothing, 1) as crew:
+    with WorkerPool[tuple[str, str], str](perform, nothing, 1) as pool:
         with monkeypatch.context() as patched:
             patched.setattr(forkserver._forkserver, "connect_to_new_process", die)
             patched.setattr(forkserver, "connect_to_new_process", die)
-            assert crew.start(0, ("say", "a")) == Death(255)
-        assert crew.start(0, ("say", "b")) is None
-        assert crew.wait()[0][1].startswith("b")  # type: ignore[union-attr]
+            assert pool.start(0, ("say", "a")) == Death(255)
+        assert pool.start(0, ("say", "b")) is None
+        assert pool.wait()[0][1].startswith("b")  # type: ignore[union-attr]
 
 
 def test_what_a_task_raises_is_raised_in_the_leader() -> None:

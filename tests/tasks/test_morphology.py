@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from repro.config.compose import compose_run
-from repro.data.errors import DataError
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, Hypothesis
+from repro.errors import DataError
 from repro.losses import FenchelYoungLoss
 from repro.mappings import Entmax
 from repro.results import run_folder

@@ -15,10 +15,10 @@ from repro.data.alignment import train_two_way
 from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import build_lexicon
-from repro.data.errors import DataError
 from repro.data.parallel import read_pairs
 from repro.data.preparation import SINK
 from repro.decoding.penalties import Penalties
+from repro.errors import DataError
 from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.translation import Translations, drop_counts
 from repro.evaluation.sufficient_statistics import metric_value, percentage_of_sums

@@ -10,7 +10,7 @@ from stored_statistics import scores_of
 
 from repro.config.compose import compose_run
 from repro.data.dependencies.universal_dependencies import HELD_OUT
-from repro.data.errors import DataError
+from repro.errors import DataError
 from repro.results import RunFolder
 from repro.runs.execute import execute, locate
 from repro.tasks import task_spec

@@ -14,7 +14,7 @@ from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
 from repro.data.dependencies.conllu import parse_conllu
 from repro.data.dependencies.trees import collate_trees
-from repro.data.errors import DataError
+from repro.errors import DataError
 from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.report.figures import figure_kind

@@ -12,9 +12,9 @@ from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
 from repro.config.planning import plan_runs
 from repro.config.schema import RunConfig
-from repro.data.errors import DataError
 from repro.data.nli import LABELS
 from repro.data.vocabulary import Vocabulary
+from repro.errors import DataError
 from repro.evaluation.metrics import score_outputs
 from repro.evaluation.metrics.labels import Labels
 from repro.report.figures import figure_kind

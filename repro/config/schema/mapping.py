@@ -106,6 +106,7 @@ class BoundedConfig(MappingConfig):
 SCHEMAS: dict[str, dict[str, type]] = {
     "mapping": {
         "bounded": BoundedConfig,
+        "unbounded": UnboundedConfig,
         "gamma": GammaConfig,
         "entmax": EntmaxConfig,
         "learned_alpha": LearnedAlphaConfig,

@@ -22,8 +22,8 @@ from repro.data.alignment.expectation import (
     sentence_sizes,
 )
 from repro.data.alignment.links import Symmetry, grow_diag_final_and
-from repro.data.errors import DataError
 from repro.data.pair import Links
+from repro.errors import DataError
 
 Words = Sequence[str]
 Pairs = Iterable[tuple[Words, Words]]

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from repro.config.paths import declared_in, extended
 from repro.data.corpora.corpus import Corpus, Download, HubCorpus, HubFiles
-from repro.data.errors import DataError
+from repro.errors import DataError
 
 __all__ = ["Corpus", "Download", "HubCorpus", "HubFiles", "declared", "declared_corpora"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from repro.atomic import atomic_path
 from repro.data.corpora.corpus import HUB_STEMS, Download, HubCorpus, HubFiles
-from repro.data.errors import DataError
+from repro.errors import DataError
 
 LABELS = ("entailment", "neutral", "contradiction")
 UNLABELLED = "-"

@@ -13,9 +13,9 @@ from itertools import islice
 from pathlib import Path
 
 from repro.data.corpora.corpus import HUB_STEMS, Download, HubCorpus, HubFiles, Sizes
-from repro.data.errors import DataError
 from repro.data.markup import column, segments, transcript_lines
 from repro.data.parallel import ParallelText, about, stream_lines, write_lines
+from repro.errors import DataError
 
 Read = Callable[[Path], Iterator[str]]
 

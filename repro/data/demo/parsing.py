@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from repro.data.errors import DataError
 from repro.data.files import write_if_changed
+from repro.errors import DataError
 
 SYLLABLE = ("bdfgklnprstv", "aeiou")
 GENDERS = ("a", "o")

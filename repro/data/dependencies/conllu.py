@@ -11,8 +11,8 @@ from itertools import zip_longest
 from pathlib import Path
 
 from repro.atomic import atomic_write_text
-from repro.data.errors import DataError
 from repro.data.files import numbered_lines
+from repro.errors import DataError
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 HEAD, DEPREL, DEPS, MISC = map(COLUMNS.index, ("HEAD", "DEPREL", "DEPS", "MISC"))

@@ -15,8 +15,8 @@ from pathlib import Path
 from repro.data.corpora import declared_corpora
 from repro.data.corpora.treebanks import TreebankFiles
 from repro.data.dependencies.conllu import UNSPECIFIED, Sentence, parse_conllu
-from repro.data.errors import DataError
 from repro.data.files import sha256_of
+from repro.errors import DataError
 
 SPLITS = ("train", "dev", "test")
 HELD_OUT = 10

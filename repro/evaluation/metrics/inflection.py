@@ -15,9 +15,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from repro.data.errors import DataError
 from repro.data.files import numbered_lines, parse_json_object
 from repro.data.sigmorphon import SETTINGS, Inflection
+from repro.errors import DataError
 from repro.evaluation.metrics.metric import Metric, signature
 from repro.evaluation.sufficient_statistics import (
     Statistics,

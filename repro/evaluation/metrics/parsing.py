@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from repro.data.errors import DataError
+from repro.errors import DataError
 from repro.evaluation.metrics.metric import Metric, signature
 from repro.evaluation.sufficient_statistics import Statistics, percentage_of_sums, ratios
 

@@ -85,35 +85,35 @@ def in_torch(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def run_in_torch(name: str, *arguments: Any) -> Any:
-    """Call an operator in PyTorch."""
-    return torch_code[name](*arguments)
+def implementation(name: str, scores: Tensor) -> Callable[..., Any]:
+    """Return the kernel of an operator if kernels accept a tensor, else the operator in PyTorch."""
+    return kernel(name, scores) if has_kernel(scores) else torch_code[name]
 
 
-def implementation(scores: Tensor) -> Callable[..., Any]:
-    """Return :func:`launch` if kernels accept a tensor, else :func:`run_in_torch`."""
-    return launch if has_kernel(scores) else run_in_torch
+def backward_implementation(name: str, probs: Tensor, grad: Tensor) -> Callable[..., Any]:
+    """Return the kernel of an operator for a backward pass, or the operator in PyTorch."""
+    return kernel(name, probs) if differentiable_once(probs, grad) else torch_code[name]
 
 
-def backward_implementation(probs: Tensor, grad: Tensor) -> Callable[..., Any]:
-    """Return what calls operators in a backward pass; kernels have no double backward."""
-    return launch if differentiable_once(probs, grad) else run_in_torch
-
-
-def launch(name: str, *arguments: Any) -> Any:
-    """Call the kernel of an operator.
+def kernel(name: str, first: Tensor) -> Callable[..., Any]:
+    """Return the kernel of an operator, given its first argument.
 
     Torch's dispatcher, which takes longer than solving a row of a few scores, is used only if
     tracing or a dispatch mode needs it.
     """
-    first = arguments[0]
     if (
         torch.compiler.is_compiling()
         or type(first) is FakeTensor
         or torch._C._len_torch_dispatch_stack() > 0
     ):
-        return getattr(torch.ops.repro, name)(*arguments)
-    return launchers["cpu" if first.is_cpu else first.device.type, name](*arguments)
+        operator: Callable[..., Any] = getattr(torch.ops.repro, name)
+        return operator
+    return launchers["cpu" if first.is_cpu else first.device.type, name]
+
+
+def launch(name: str, *arguments: Any) -> Any:
+    """Call the kernel of an operator."""
+    return kernel(name, arguments[0])(*arguments)
 
 
 def _like(first: Tensor, *_: object) -> Tensor:
@@ -141,7 +141,7 @@ def _bounded(scores: Tensor, *_: object) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _bounded_gradients(
-    probs: Tensor, place: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
+    probs: Tensor, kkt_status: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     none = probs.new_empty(0)
     return _like(probs), _like(probs) if to_upper else none, _per_row(probs) if to_total else none
@@ -149,9 +149,8 @@ def _bounded_gradients(
 
 # For each family, the operators' schemas and the functions that allocate their results, which torch
 # calls for fake tensors. `groups` holds the group number of every entry with mass, less than the
-# length of the row. `place` is the KKT status: 0 at zero, 1 strictly inside the bounds, 2 at the
-# upper bound; the third result with it is the number of infeasible rows, which are NaN (set on the
-# CPU only).
+# length of the row. `kkt_status` is 0 at zero, 1 inside the bounds, 2 at the upper bound; the third
+# result with it is the number of infeasible rows, which are NaN (set on the CPU only).
 OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
     "entmax": {
         "entmax_forward(Tensor scores, float order) -> Tensor": _like,
@@ -167,12 +166,6 @@ OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
         " -> Tensor": _like,
     },
     "norm": {
-        "normmax_forward(Tensor scores, float alpha) -> Tensor": _like,
-        "normmax_forward_rows(Tensor scores, Tensor alphas) -> Tensor": _like,
-        "normmax_backward(Tensor probs, Tensor grad, float alpha) -> Tensor": _like,
-        "normmax_backward_rows(Tensor probs, Tensor grad, Tensor alphas) -> (Tensor, Tensor)": (
-            _like_and_per_row
-        ),
         "sq_pnorm_max_forward(Tensor scores, float p) -> Tensor": _like,
         "sq_pnorm_max_backward(Tensor probs, Tensor grad, float p) -> Tensor": _like,
     },
@@ -186,7 +179,7 @@ OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
         " -> (Tensor, Tensor, Tensor)": _bounded,
         "budget_forward(Tensor scores, float total) -> (Tensor, Tensor, Tensor)": _bounded,
         "budget_forward_rows(Tensor scores, Tensor totals) -> (Tensor, Tensor, Tensor)": _bounded,
-        "bounded_backward(Tensor probs, Tensor place, Tensor grad, float order, bool to_upper,"
+        "bounded_backward(Tensor probs, Tensor kkt_status, Tensor grad, float order, bool to_upper,"
         " bool to_total) -> (Tensor, Tensor, Tensor)": _bounded_gradients,
     },
 }

@@ -213,16 +213,16 @@ def check_arguments(
     upper[3], upper[4] = 3 / length, 1.5
     given: dict[str, Any] = settings | {"scores": rows, "upper": upper.to(dtype)}
     if "probs" in names:
-        groups = place = rows
+        groups = kkt_status = rows
         if "groups" in names:
             probs, groups = dispatch.torch_code["fusedmax_forward"](rows, 0.1)
-        elif "place" in names:
+        elif "kkt_status" in names:
             forward = dispatch.torch_code["bounded_forward"]
-            probs, place, _ = forward(rows, given["upper"], settings["order"], 1e-5)
+            probs, kkt_status, _ = forward(rows, given["upper"], settings["order"], 1e-5)
         else:
             probs = dispatch.torch_code["entmax_forward"](rows, 0.5)
         known = ~probs.isnan().any(-1)
-        given |= {"probs": probs[known], "groups": groups[known], "place": place[known]}
+        given |= {"probs": probs[known], "groups": groups[known], "kkt_status": kkt_status[known]}
         rows = rows[known]
     count = len(rows)
     column = torch.linspace(0, 1, count, dtype=dtype)[:, None]
@@ -231,7 +231,7 @@ def check_arguments(
     shape = (count,) if "target" in names else (count, length)
     total = 1 + (length - 1) / 4
     given |= {
-        "orders": column, "alphas": 1.1 + column, "totals": total * (column + 1) / 2,
+        "orders": column, "totals": total * (column + 1) / 2,
         "target": target, "grad": torch.randn(shape, generator=generator, dtype=dtype),
         "slack": 1e-5, "total": total,
     }  # fmt: skip

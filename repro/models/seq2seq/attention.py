@@ -8,10 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from repro.mappings import Csoftmax, Csparsemax, ProbabilityMap
+from repro.mappings import ProbabilityMap
 from repro.models.seq2seq.step_products import StepProduct, product_dtype, step_products, sum_dtype
-
-BoundedMap = Csoftmax | Csparsemax
 
 
 @dataclass
@@ -80,7 +78,9 @@ class BoundedNormalizer(AttentionNormalizer):
 
     reads_coverage = True
 
-    def __init__(self, mapping: BoundedMap, exhaustion: float = 0.0, detach: bool = False) -> None:
+    def __init__(
+        self, mapping: ProbabilityMap, exhaustion: float = 0.0, detach: bool = False
+    ) -> None:
         super().__init__()
         self.mapping, self.exhaustion, self.detach = mapping, exhaustion, detach
 

@@ -36,10 +36,10 @@ from repro.data.dependencies.universal_dependencies import (
     load_treebank,
     treebank_folder,
 )
-from repro.data.errors import DataError
 from repro.data.files import numbered_lines
 from repro.data.sentence_search import preference
 from repro.data.vocabulary import Vocabulary
+from repro.errors import DataError
 from repro.evaluation.metrics import METRICS, score_outputs
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.models.parser import LstmParser

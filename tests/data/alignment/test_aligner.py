@@ -17,7 +17,7 @@ from repro.data.alignment.expectation import (
     normalise,
 )
 from repro.data.alignment.model import flatten, number_words
-from repro.data.errors import DataError
+from repro.errors import DataError
 
 PAIRS = [
     (["das", "haus"], ["the", "house"]),

@@ -4,7 +4,7 @@ import pytest
 
 from repro.data.alignment import StoredLinks, train_two_way, write_links
 from repro.data.alignment.model import number_words
-from repro.data.errors import DataError
+from repro.errors import DataError
 
 PAIRS = [(["das", "haus"], ["the", "house"]), (["ein", "haus"], ["a", "house"])] * 4
 

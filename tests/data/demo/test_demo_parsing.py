@@ -5,7 +5,7 @@ import pytest
 
 from repro.data.demo.parsing import HEAD_FINAL, demo_texts, write_demo_treebank
 from repro.data.dependencies.conllu import Sentence, parse_conllu
-from repro.data.errors import DataError
+from repro.errors import DataError
 
 
 def read(treebank: str, seed: int = 2018) -> dict[str, list[Sentence]]:

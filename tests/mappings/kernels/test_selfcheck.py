@@ -188,15 +188,15 @@ def test_cpu_kernels_that_do_not_compile(monkeypatch, error):
     pytest.importorskip("numba")
     from repro.mappings.kernels.cpu import norm
 
-    monkeypatch.setattr(norm, "normmax_forward", broken)
-    stub = dispatch._stub("cpu", "norm", "normmax_forward")
-    monkeypatch.setitem(dispatch.launchers, ("cpu", "normmax_forward"), stub)
+    monkeypatch.setattr(norm, "sq_pnorm_max_forward", broken)
+    stub = dispatch._stub("cpu", "norm", "sq_pnorm_max_forward")
+    monkeypatch.setitem(dispatch.launchers, ("cpu", "sq_pnorm_max_forward"), stub)
     scores = torch.tensor([[0.3, 0.1, -2.0]])
-    with pytest.warns(RuntimeWarning, match="normmax_forward"):
-        found = MAPPINGS["normmax"].function(scores)
+    with pytest.warns(RuntimeWarning, match="sq_pnorm_max_forward"):
+        found = MAPPINGS["sq_pnorm_max"].function(scores)
     with warnings.catch_warnings(action="error"):
-        assert torch.equal(found, MAPPINGS["normmax"].function(scores))
-    assert torch.equal(found, dispatch.run_in_torch("normmax_forward", scores, 2.0))
+        assert torch.equal(found, MAPPINGS["sq_pnorm_max"].function(scores))
+    assert torch.equal(found, dispatch.torch_code["sq_pnorm_max_forward"](scores, 1.5))
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
@@ -206,4 +206,4 @@ def test_compiled_graphs_call_what_the_check_selects(monkeypatch):
     compiled = torch.compile(MAPPINGS["entmax"].function, fullgraph=True, backend="aot_eager")
     with pytest.warns(RuntimeWarning, match="entmax_forward"):
         found = compiled(scores)
-    assert torch.equal(found, dispatch.run_in_torch("entmax_forward", scores, 0.5))
+    assert torch.equal(found, dispatch.torch_code["entmax_forward"](scores, 0.5))

@@ -24,7 +24,6 @@ from repro.mappings import (
     csparsemax,
     entmax,
     fusedmax,
-    normmax,
     oscarmax,
     sq_pnorm_max,
 )
@@ -335,26 +334,6 @@ def test_budgets_of_rows():
     assert bad.isnan().all()
 
 
-@pytest.mark.parametrize(("alpha", "dtype"), [(1.5, SINGLE), (2.0, SINGLE), (4.0, DOUBLE)])
-def test_normmax(count, alpha, dtype):
-    scores, grads = special(40, dtype)[:count], drawn(40, dtype, count)
-    alphas = torch.full((count, 1), alpha, dtype=dtype)
-    expected, moved, drift = gradient_of(normmax, scores, grads, alphas)
-    assert_close(norm.normmax_forward(scores, alpha), expected, ADVERSARIAL)
-    assert_close(norm.normmax_forward_rows(scores, alphas), expected, ADVERSARIAL)
-    kept = expected.to(dtype)
-    assert_close(norm.normmax_backward(kept, grads, alpha), moved.nan_to_num(), GRADIENT)
-    found, found_drift = norm.normmax_backward_rows(kept, grads, alphas)
-    assert_close(found, moved.nan_to_num(), GRADIENT)
-    finite = ~scores.isnan().any(-1)
-    assert_close(found_drift[finite], drift[finite, 0], GRADIENT)
-
-
-def test_normmax_above_two_keeps_small_entries():
-    scores = drawn(30)
-    assert_close(norm.normmax_forward(scores, 5.0), normmax(scores.double(), 5.0), ABSOLUTE)
-
-
 @pytest.mark.parametrize(("p", "dtype"), [(1.1, SINGLE), (1.5, SINGLE), (1.9, DOUBLE)])
 def test_sq_pnorm_max(count, p, dtype):
     scores, grads = special(40, dtype)[:count], drawn(40, dtype, count)
@@ -519,10 +498,7 @@ def test_gradients_that_do_not_count_do_not_leak():
         found = bounded.bounded_backward(probs, place, grads, order, True, True)
         assert torch.equal(found[0], factor * expected)
         assert torch.equal(found[2], torch.tensor([1.5, 3.0]))
-    for found in (
-        norm.normmax_backward(probs, grads, 2.0),
-        norm.sq_pnorm_max_backward(probs, grads, 1.5),
-    ):
+    for found in (norm.sq_pnorm_max_backward(probs, grads, 1.5),):
         assert found.isfinite().all()
         assert not found[probs == 0].any()
 

@@ -17,26 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from repro.mappings.kernels.cpu import simd
 from repro.mappings.kernels.cpu.compile import allocating, inline
-from repro.mappings.kernels.cpu.simd import (
-    BITS,
-    compress,
-    count,
-    expand,
-    highest,
-    load,
-    load_first,
-    magnitude,
-    maximum,
-    minimum,
-    splat,
-    store,
-    store_first,
-    transpose,
-    unordered,
-    wide_total,
-    zeros_like,
-)
+from repro.mappings.kernels.cpu.simd import BITS
 
 TILED = 512
 """Rows up to this length are solved in tiles."""
@@ -44,7 +27,7 @@ LINE = 4
 """Columns come in multiples of this, so that loops can be unrolled without a remainder."""
 OUT = -2.0
 """A candidate that gets no mass: below -1, and finite."""
-_LOOSER = 1.0 + 1e-6
+LOOSER = 1.0 + 1e-6
 """Factor that lowers limits by more than the rounding of their computation."""
 _ROWS_PER_SUPPORT = 16
 """Number of short rows whose entries with mass are listed before the first is differentiated.
@@ -65,14 +48,14 @@ class Block(NamedTuple):
     ends: Any  # where the list of each row ends
     peaks: Any  # the largest entry of each row, perhaps infinite
     tops: Any  # the largest entry of each row, finite
-    bads: Any  # positive if a row contains NaN
+    invalid: Any  # positive if a row contains NaN
     orders: Any  # parameter of each row, such as ``r = α - 1``
     limits: Any  # entries above this are candidates
     scales: Any  # factors of the results; 0 marks a row not solved
-    rests: Any  # rounding errors of the factors or the sums
+    tails: Any  # rounding errors of the factors or the sums
     totals: Any  # sums of the results before scaling
     moments: Any  # second sums, such as ``Σ p w``
-    leads: Any  # scratch, a number for each row
+    heads: Any  # scratch, a number for each row
     in_lanes: bool  # whether this is a tile
 
 
@@ -104,14 +87,14 @@ def new_block(rows, like, in_lanes):
         ends=np.zeros(width, np.int64),
         peaks=numbers[0],
         tops=numbers[1],
-        bads=numbers[2],
+        invalid=numbers[2],
         orders=numbers[3],
         limits=numbers[4],
         scales=numbers[5],
         totals=numbers[6],
         moments=numbers[7],
-        leads=numbers[8],
-        rests=numbers[9],
+        heads=numbers[8],
+        tails=numbers[9],
         in_lanes=in_lanes,
     )
 
@@ -127,18 +110,18 @@ def along_row(block, vector):
     """Turn a sum over the columns into the sum along each row."""
     if block.in_lanes:
         return vector
-    return splat(block.w.dtype.type(wide_total(vector)))
+    return simd.splat(block.w.dtype.type(simd.wide_total(vector)))
 
 
 @inline
 def max_along_row(block, vector):
     """Turn a maximum over the columns into the maximum of each row."""
-    return vector if block.in_lanes else splat(highest(vector))
+    return vector if block.in_lanes else simd.splat(simd.highest(vector))
 
 
 @inline
 def number_of_row(common, each, i):
-    """Return the number of row ``i`` from ``each``, or ``common`` if ``each`` is empty."""
+    """Return ``each[i]``, or ``common`` if ``each`` is empty."""
     return each[i] if each.shape[0] > 0 else common
 
 
@@ -152,92 +135,94 @@ def compensated_add(total, lost, term):
 @inline
 def candidate(entries, top, order):
     """Return ``w = r (z - max z)``; the cap makes ``+inf`` tie with the largest finite number."""
-    return minimum((entries - top) * order, 0.0)
+    return simd.minimum((entries - top) * order, 0.0)
 
 
 @inline
 def lane_maxima(row):
     """Return four vectors of lane-wise maxima of a row, and a count that is positive for NaN."""
     size, width, lowest = row.shape[0], width_of(row), -np.inf
-    a = b = c = d = splat(row.dtype.type(lowest))
-    bad = unordered(a, b)
+    a = b = c = d = simd.splat(row.dtype.type(lowest))
+    bad = simd.unordered(a, b)
     whole = size // (_MAXIMA * width) * (_MAXIMA * width)
     for j in range(0, whole, _MAXIMA * width):
-        x, y = load(row, j), load(row, j + width)
-        z, u = load(row, j + 2 * width), load(row, j + 3 * width)
-        bad |= unordered(x, y) | unordered(z, u)
-        a, b, c, d = maximum(x, a), maximum(y, b), maximum(z, c), maximum(u, d)
+        x, y = simd.load(row, j), simd.load(row, j + width)
+        z, u = simd.load(row, j + 2 * width), simd.load(row, j + 3 * width)
+        bad |= simd.unordered(x, y) | simd.unordered(z, u)
+        a, b, c, d = simd.maximum(x, a), simd.maximum(y, b), simd.maximum(z, c), simd.maximum(u, d)
     j, left = whole, size - whole
     if left > 0:
-        x = load_first(row, j, left, lowest)
-        y = load_first(row, j + width, left - width, lowest)
-        bad, a, b = bad | unordered(x, y), maximum(x, a), maximum(y, b)
+        x = simd.load_first(row, j, left, lowest)
+        y = simd.load_first(row, j + width, left - width, lowest)
+        bad, a, b = bad | simd.unordered(x, y), simd.maximum(x, a), simd.maximum(y, b)
     if left > 2 * width:
-        z = load_first(row, j + 2 * width, left - 2 * width, lowest)
-        u = load_first(row, j + 3 * width, left - 3 * width, lowest)
-        bad, c, d = bad | unordered(z, u), maximum(z, c), maximum(u, d)
-    return a, b, c, d, count(bad)
+        z = simd.load_first(row, j + 2 * width, left - 2 * width, lowest)
+        u = simd.load_first(row, j + 3 * width, left - 3 * width, lowest)
+        bad, c, d = bad | simd.unordered(z, u), simd.maximum(z, c), simd.maximum(u, d)
+    return a, b, c, d, simd.count(bad)
 
 
 @inline
 def take_lane_maxima(block, rows, first, last):
     """Fill the block with lane-wise maxima of rows; return the number of columns.
 
-    Lanes beyond row ``last`` repeat it. Also writes ``peaks``, ``tops`` and ``bads``.
+    Lanes beyond row ``last`` repeat it. Also writes ``peaks``, ``tops`` and ``invalid``.
     """
     width, step, stride = width_of(block.w), width_of(rows), stride_of(rows)
     if block.in_lanes:
         columns = step
         for k in range(width):
             a, b, c, d, bad = lane_maxima(rows[min(first + k, last)])
-            store(block.lists, k * stride, maximum(maximum(a, b), maximum(c, d)))
-            block.bads[k] = bad
+            simd.store(
+                block.lists, k * stride, simd.maximum(simd.maximum(a, b), simd.maximum(c, d))
+            )
+            block.invalid[k] = bad
         for j in range(0, step, width):
-            transpose(block.lists, j, stride, block.w, j * width, width)
+            simd.transpose(block.lists, j, stride, block.w, j * width, width)
     else:
         columns = _MAXIMA * step // width
         a, b, c, d, bad = lane_maxima(rows[first])
-        store(block.w, 0, a)
-        store(block.w, step, b)
-        store(block.w, 2 * step, c)
-        store(block.w, 3 * step, d)
-        block.bads[:] = bad
+        simd.store(block.w, 0, a)
+        simd.store(block.w, step, b)
+        simd.store(block.w, 2 * step, c)
+        simd.store(block.w, 3 * step, d)
+        block.invalid[:] = bad
     # Pad to whole lines with entries that get no mass.
     maxima, columns = columns, (columns + LINE - 1) // LINE * LINE
     for k in range(maxima * width, columns * width, width):
-        store(block.w, k, splat(block.w.dtype.type(-np.inf)))
-    top = load(block.w, 0)
+        simd.store(block.w, k, simd.splat(block.w.dtype.type(-np.inf)))
+    top = simd.load(block.w, 0)
     for k in range(width, columns * width, width):
-        top = maximum(load(block.w, k), top)
+        top = simd.maximum(simd.load(block.w, k), top)
     top = max_along_row(block, top)
-    store(block.peaks, 0, top)
+    simd.store(block.peaks, 0, top)
     largest = np.finfo(rows.dtype).max
-    store(block.tops, 0, maximum(minimum(top, largest), -largest))
+    simd.store(block.tops, 0, simd.maximum(simd.minimum(top, largest), -largest))
     return columns
 
 
 @inline
 def centre(block, columns):
     """Replace the entries in the block by candidates ``w``, at least ``OUT``."""
-    width, top, order = width_of(block.w), load(block.tops, 0), load(block.orders, 0)
+    width, top, order = width_of(block.w), simd.load(block.tops, 0), simd.load(block.orders, 0)
     for k in range(0, columns * width, width):
-        store(block.w, k, maximum(candidate(load(block.w, k), top, order), OUT))
+        simd.store(block.w, k, simd.maximum(candidate(simd.load(block.w, k), top, order), OUT))
 
 
 @inline
-def set_limits(block, c, slowness, rounding):
-    """Set limits to gather ``w > -c``; ``slowness`` is ``1 / r``, ``rounding`` the rows' eps."""
-    top = load(block.tops, 0)
-    reach = c * slowness * _LOOSER
-    store(block.limits, 0, (top - reach) - (magnitude(top) + reach) * (4.0 * rounding))
+def set_limits(block, c, inverse_order, rounding):
+    """Set limits to gather ``w > -c``, given ``1 / r`` and the eps of the rows."""
+    top = simd.load(block.tops, 0)
+    reach = c * inverse_order * LOOSER
+    simd.store(block.limits, 0, (top - reach) - (simd.magnitude(top) + reach) * (4.0 * rounding))
 
 
 @inline
 def append(entries, limit, lists, end):
     """Append the entries of a vector above a limit to a list; return its end."""
     above = entries > limit
-    store(lists, end, compress(entries, above))
-    return end + count(above)
+    simd.store(lists, end, simd.compress(entries, above))
+    return end + simd.count(above)
 
 
 @inline
@@ -246,15 +231,15 @@ def gather(row, limit, lists, end):
     size, width, limit = row.shape[0], width_of(row), row.dtype.type(limit)
     whole = size // width * width
     for j in range(0, whole, width):
-        end = append(load(row, j), limit, lists, end)
-    return append(load_first(row, whole, size - whole, -np.inf), limit, lists, end)
+        end = append(simd.load(row, j), limit, lists, end)
+    return append(simd.load_first(row, whole, size - whole, -np.inf), limit, lists, end)
 
 
 @inline
 def take_candidates(block, rows, first, last):
     """Fill the block with the candidates ``w`` above the limits; return the number of columns."""
     width, stride, columns = width_of(block.w), stride_of(rows), 0
-    nothing = splat(block.w.dtype.type(-np.inf))
+    nothing = simd.splat(block.w.dtype.type(-np.inf))
     if block.in_lanes:
         for k in range(width):
             row = rows[min(first + k, last)]
@@ -266,7 +251,7 @@ def take_candidates(block, rows, first, last):
         end = gather(rows[first], block.limits[0], block.w, 0)
         columns = (end + LINE * width - 1) // (LINE * width) * LINE
         for j in range(end, columns * width, width):
-            store(block.w, j, nothing)
+            simd.store(block.w, j, nothing)
     centre(block, columns)
     return columns
 
@@ -274,12 +259,12 @@ def take_candidates(block, rows, first, last):
 @inline
 def transpose_lists(block, lists, stride, columns, nothing, target):
     """Pad the lists of the rows to ``columns`` entries and write them as columns of ``target``."""
-    width, nothing = width_of(target), splat(target.dtype.type(nothing))
+    width, nothing = width_of(target), simd.splat(target.dtype.type(nothing))
     for k in range(width):
         for j in range(block.ends[k], k * stride + columns, width):
-            store(lists, j, nothing)
+            simd.store(lists, j, nothing)
     for j in range(0, columns, width):
-        transpose(lists, j, stride, target, j * width, width)
+        simd.transpose(lists, j, stride, target, j * width, width)
 
 
 @inline
@@ -289,40 +274,36 @@ def pack(block, source, columns, stride):
     if block.in_lanes:
         lists, length = block.lists, columns
         for j in range(0, columns, width):
-            transpose(source, j * width, width, lists, j, stride)
+            simd.transpose(source, j * width, width, lists, j, stride)
     for k in range(rows_in(block)):
-        scale, rest, start = block.scales[k], block.rests[k], k * stride
+        scale, rest, start = block.scales[k], block.tails[k], k * stride
         for j in range(start, start + length, width):
-            value = load(lists, j)
-            store(block.packed, j, value * scale + value * rest)
+            value = simd.load(lists, j)
+            simd.store(block.packed, j, value * scale + value * rest)
 
 
 @inline
 def scatter(row, limit, packed, taken, out):
     """Write packed results where a row's entries are above the limit, and zeros elsewhere."""
     size, width, limit = row.shape[0], width_of(row), row.dtype.type(limit)
-    whole, zero, skips = size // width * width, splat(row.dtype.type(0)), size > TILED
-    for j in range(0, whole, width):
-        above = load(row, j) > limit
-        found = count(above)
+    zero, skips = simd.splat(row.dtype.type(0)), size > TILED
+    for j in range(0, size, width):
+        above = simd.load_first(row, j, size - j, -np.inf) > limit
+        found = simd.count(above)
         # In short rows the branch is mispredicted too often to pay.
         if skips and found == 0:
-            store(out, j, zero)
+            simd.store_first(out, j, size - j, zero)
         else:
-            store(out, j, expand(packed, taken, above))
+            simd.store_first(out, j, size - j, simd.expand(packed, taken, above))
             taken += found
-    above = load_first(row, whole, size - whole, -np.inf) > limit
-    store_first(out, whole, size - whole, expand(packed, taken, above))
 
 
 @inline
 def fill(row, value):
     """Write one value into all entries."""
-    size, width, value = row.shape[0], width_of(row), splat(row.dtype.type(value))
-    whole = size // width * width
-    for j in range(0, whole, width):
-        store(row, j, value)
-    store_first(row, whole, size - whole, value)
+    size, value = row.shape[0], simd.splat(row.dtype.type(value))
+    for j in range(0, size, width_of(row)):
+        simd.store_first(row, j, size - j, value)
 
 
 # Entries with mass, listed for a backward pass: most rows have few of them
@@ -364,23 +345,18 @@ def take_support(support, k, probs, grads):
     In long rows, vectors without mass are skipped and their ``grads`` are not read.
     """
     size, width, end = probs.shape[0], width_of(probs), support.starts[k]
-    whole, skips = size // width * width, size > TILED
-    for j in range(0, whole, width):
-        share = load(probs, j)
+    zero, skips = simd.splat(probs.dtype.type(0)), size > TILED
+    for j in range(0, size, width):
+        share = simd.load_first(probs, j, size - j, 0.0)
         positive = share > 0.0
-        found = count(positive)
+        found = simd.count(positive)
         if skips and found == 0:
             continue
-        store(support.shares, end, compress(share, positive))
-        store(support.grads, end, compress(load(grads, j), positive))
+        grad = simd.load_first(grads, j, size - j, 0.0)
+        simd.store(support.shares, end, simd.compress(share, positive))
+        simd.store(support.grads, end, simd.compress(grad, positive))
         end += found
-    share = load_first(probs, whole, size - whole, 0.0)
-    grad = load_first(grads, whole, size - whole, 0.0)
-    positive = share > 0.0
-    store(support.shares, end, compress(share, positive))
-    store(support.grads, end, compress(grad, positive))
-    end += count(positive)
-    store(support.shares, end, zeros_like(share))
-    store(support.grads, end, zeros_like(grad))
+    simd.store(support.shares, end, zero)
+    simd.store(support.grads, end, zero)
     support.sizes[k] = end - support.starts[k]
     support.starts[k + 1] = support.starts[k] + (support.sizes[k] + width - 1) // width * width

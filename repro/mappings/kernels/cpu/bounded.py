@@ -2,7 +2,7 @@
 
 Rows are checked and solved one by one in double precision if they are special (NaN, infinite
 scores, bounds below zero), if their bounds hardly exceed the total, or if single precision does not
-reach the total. Results include the KKT status of each entry, ``place``: 0 at zero, 1 strictly
+reach the total. Results include the KKT status of each entry: 0 at zero, 1 strictly
 inside its bounds, 2 at its upper bound.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.mappings.kernels.cpu.blocks import TILED, fill, stride_of, width_of
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.bounded_blocks import (
     new_bounded_block,
     take_bounded,
@@ -23,15 +23,6 @@ from repro.mappings.kernels.cpu.compile import inline, kernel, matrix, vector
 from repro.mappings.kernels.cpu.csoftmax import csoftmax_share, solve_csoftmax
 from repro.mappings.kernels.cpu.csparsemax import csparsemax_share, solve_csparsemax
 from repro.mappings.kernels.cpu.parallel import run
-from repro.mappings.kernels.cpu.simd import (
-    load,
-    load_first,
-    load_first_as,
-    splat,
-    store_first,
-    total,
-    where,
-)
 
 _INTERIOR, _AT_UPPER, _NOWHERE = 1, 2, 3
 _CLEAR = 1.01
@@ -55,13 +46,13 @@ class Problem(NamedTuple):
     order: Any  # 0 for csoftmax, 1 for csparsemax and budget
     slack: Any  # tolerance for negative bounds, and for bounds that sum to less than the total
     probs: Any  # output, shape (rows, n)
-    place: Any  # output for the KKT status of the entries, shape (rows, n)
+    kkt_status: Any  # output for the KKT status of the entries, shape (rows, n)
 
 
 @inline
 def _settle(problem, i):
     """Fill a row if it needs no solver; return whether it is filled, and whether infeasible."""
-    row, probs, place = problem.rows[i], problem.probs[i], problem.place[i]
+    row, probs, kkt_status = problem.rows[i], problem.probs[i], problem.kkt_status[i]
     uppers = problem.uppers[i if problem.uppers.shape[0] > 1 else 0]
     wanted = problem.totals[i if problem.totals.shape[0] > 1 else 0]
     room, wrong, bad, present, zero = 0.0, False, False, False, row.dtype.type(0)
@@ -74,16 +65,16 @@ def _settle(problem, i):
     tight = room <= wanted * (1.0 + np.finfo(row.dtype).eps)
     fault = wrong or not wanted >= 0.0 or (room < wanted - problem.slack and (bad or present))
     if fault or bad:
-        fill(probs, math.nan)
-        place[:] = 0
+        blocks.fill(probs, math.nan)
+        kkt_status[:] = 0
     elif tight:
         for j in range(row.shape[0]):
             allowed = row[j] > -math.inf
             probs[j] = max(uppers[j], zero) if allowed else 0.0
-            place[j] = _AT_UPPER if allowed and uppers[j] >= 0.0 else 0
+            kkt_status[j] = _AT_UPPER if allowed and uppers[j] >= 0.0 else 0
     elif wanted == 0.0:
-        fill(probs, 0.0)
-        place[:] = 0
+        blocks.fill(probs, 0.0)
+        kkt_status[:] = 0
     return fault or bad or tight or wanted == 0.0, fault
 
 
@@ -94,10 +85,10 @@ def _solve(problem, block, first, stop, fallback):
     columns, top, room = take_bounded(
         block, rows, problem.uppers, problem.totals, problem.slack, first, stop - 1
     )
-    wanted, rounding = load(block.totals, 0), rows.shape[1] * np.finfo(rows.dtype).eps
+    wanted, rounding = simd.load(block.totals, 0), rows.shape[1] * np.finfo(rows.dtype).eps
     usual = (top > -math.inf) & (top < math.inf)
     if not fallback:
-        usual &= (load(block.unusual, 0) == 0.0) & (wanted > 0.0)
+        usual &= (simd.load(block.unusual, 0) == 0.0) & (wanted > 0.0)
         usual &= room > wanted * (_CLEAR + rounding)
     tolerance = _TOLERANCE
     if rows.itemsize == 8:
@@ -107,12 +98,13 @@ def _solve(problem, block, first, stop, fallback):
     else:
         solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback)
     for i in range(first, stop):
-        k, at = i - first, (i - first) * stride_of(rows)
+        k, at = i - first, (i - first) * blocks.stride_of(rows)
+        probs, kkt_status = problem.probs[i], problem.kkt_status[i]
         if fallback or block.solved[k] > 0.0:
             if problem.order == 0.0:
-                write_bounded(block, k, at, csoftmax_share, problem.probs[i], problem.place[i])
+                write_bounded(block, k, at, csoftmax_share, probs, kkt_status)
             else:
-                write_bounded(block, k, at, csparsemax_share, problem.probs[i], problem.place[i])
+                write_bounded(block, k, at, csparsemax_share, probs, kkt_status)
 
 
 @inline
@@ -133,17 +125,17 @@ def _solve_rows(problem, block, wide_row, group, start, stop):
 
 @kernel
 def _bounded_rows(
-    kind, scores, uppers, bounded, totals, many, order, slack, probs, place, size, start, stop
+    kind, scores, uppers, bounded, totals, many, order, slack, probs, kkt_status, size, start, stop
 ):
-    rows, short = matrix(scores, kind, stop, size), size <= TILED
+    rows, short = matrix(scores, kind, stop, size), size <= blocks.TILED
     problem = Problem(
         rows, matrix(uppers, kind, bounded, size), vector(totals, np.float64(0), many), order,
         rows.dtype.type(slack), matrix(probs, kind, stop, size),
-        matrix(place, np.uint8(0), stop, size),
+        matrix(kkt_status, np.uint8(0), stop, size),
     )  # fmt: skip
     block = new_bounded_block(rows, rows, short)
     wide_row = new_bounded_block(rows, np.empty(0), False)
-    return _solve_rows(problem, block, wide_row, width_of(rows) if short else 1, start, stop)
+    return _solve_rows(problem, block, wide_row, blocks.width_of(rows) if short else 1, start, stop)
 
 
 # Gradients are s (g - m) for interior entries, with s = p (csoftmax) or 1 (csparsemax) and m the
@@ -151,57 +143,61 @@ def _bounded_rows(
 
 
 @inline
-def _places(like, place, start, left):
+def _statuses(like, kkt_status, start, left):
     """Load the KKT status of entries as real numbers."""
-    return load_first_as(like, place, start, left, 0)
+    return simd.load_first_as(like, kkt_status, start, left, 0)
 
 
 @inline
-def _slope(probs, place, start, left, order):
-    share = load_first(probs, start, left, 0.0) if order == 0.0 else splat(probs.dtype.type(1))
-    return where(_places(probs, place, start, left) == _INTERIOR, share, 0.0)
+def _slope(probs, kkt_status, start, left, order):
+    share = (
+        simd.load_first(probs, start, left, 0.0)
+        if order == 0.0
+        else simd.splat(probs.dtype.type(1))
+    )
+    return simd.where(_statuses(probs, kkt_status, start, left) == _INTERIOR, share, 0.0)
 
 
 @inline
-def _mean(probs, place, grads, order):
+def _mean(probs, kkt_status, grads, order):
     """Return the mean of ``g`` weighted by ``s``, and whether any entry is in the interior."""
     size, sums, weighted = probs.shape[0], 0.0, 0.0
     for start in range(0, size, _CHUNK):
-        part = tilt = splat(probs.dtype.type(0))
-        for j in range(start, min(start + _CHUNK, size), width_of(probs)):
-            slope = _slope(probs, place, j, size - j, order)
+        part = tilt = simd.splat(probs.dtype.type(0))
+        for j in range(start, min(start + _CHUNK, size), blocks.width_of(probs)):
+            slope = _slope(probs, kkt_status, j, size - j, order)
             part += slope
-            tilt += slope * where(slope > 0.0, load_first(grads, j, size - j, 0.0), 0.0)
-        sums, weighted = sums + total(part), weighted + total(tilt)
+            tilt += slope * simd.where(slope > 0.0, simd.load_first(grads, j, size - j, 0.0), 0.0)
+        sums, weighted = sums + simd.total(part), weighted + simd.total(tilt)
     return (weighted / sums if sums > 0.0 else 0.0), sums > 0.0
 
 
 @inline
-def _differentiate(probs, place, grads, order, out, upper_grads, total_grads, start, stop):
-    size, width = probs.shape[1], width_of(probs)
+def _differentiate(probs, kkt_status, grads, order, out, upper_grads, total_grads, start, stop):
+    size, width = probs.shape[1], blocks.width_of(probs)
     for i in range(start, stop):
-        mean, moves = _mean(probs[i], place[i], grads[i], order)
-        level = probs.dtype.type(mean)
+        mean, moves = _mean(probs[i], kkt_status[i], grads[i], order)
+        level, wanted = probs.dtype.type(mean), _AT_UPPER if moves else _NOWHERE
         for j in range(0, size, width):
-            slope = _slope(probs[i], place[i], j, size - j, order)
-            moved = slope * (load_first(grads[i], j, size - j, 0.0) - level)
-            store_first(out[i], j, size - j, where(slope > 0.0, moved, 0.0))
+            slope = _slope(probs[i], kkt_status[i], j, size - j, order)
+            moved = slope * (simd.load_first(grads[i], j, size - j, 0.0) - level)
+            simd.store_first(out[i], j, size - j, simd.where(slope > 0.0, moved, 0.0))
         if upper_grads.shape[0] > 0:
             for j in range(0, size, width):
-                moved = load_first(grads[i], j, size - j, 0.0) - level
-                met = _places(probs, place[i], j, size - j) == (_AT_UPPER if moves else _NOWHERE)
-                store_first(upper_grads[i], j, size - j, where(met, moved, 0.0))
+                moved = simd.load_first(grads[i], j, size - j, 0.0) - level
+                met = _statuses(probs, kkt_status[i], j, size - j) == wanted
+                simd.store_first(upper_grads[i], j, size - j, simd.where(met, moved, 0.0))
         if total_grads.shape[0] > 0:
             total_grads[i] = mean
 
 
 @kernel
 def _bounded_backward_rows(
-    kind, probs, place, grads, order, out, upper_grads, total_grads, size, start, stop
+    kind, probs, kkt_status, grads, order, out, upper_grads, total_grads, size, start, stop
 ):
     charged = stop if upper_grads != 0 else 0
     _differentiate(
-        matrix(probs, kind, stop, size), matrix(place, np.uint8(0), stop, size),
+        matrix(probs, kind, stop, size), matrix(kkt_status, np.uint8(0), stop, size),
         matrix(grads, kind, stop, size), order, matrix(out, kind, stop, size),
         matrix(upper_grads, kind, charged, size), vector(total_grads, kind, stop), start, stop,
     )  # fmt: skip
@@ -217,12 +213,12 @@ def bounded_forward(
     all or one for each, totals one number for all or one for each row.
     """
     scores, upper = scores.contiguous(), upper.contiguous()
-    probs, place = torch.empty_like(scores), torch.empty_like(scores, dtype=torch.uint8)
+    probs, kkt_status = torch.empty_like(scores), torch.empty_like(scores, dtype=torch.uint8)
     faults = run(
         _bounded_rows, scores, _COST, scores, upper, upper.numel() // scores.size(-1), totals,
-        totals.numel(), order, slack, probs, place,
+        totals.numel(), order, slack, probs, kkt_status,
     )  # fmt: skip
-    return probs, place, torch.tensor(faults)
+    return probs, kkt_status, torch.tensor(faults)
 
 
 def budget_forward(scores: Tensor, total: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -238,15 +234,15 @@ def budget_forward_rows(scores: Tensor, totals: Tensor) -> tuple[Tensor, Tensor,
 
 
 def bounded_backward(
-    probs: Tensor, place: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
+    probs: Tensor, kkt_status: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return gradients of scores, bounds and totals; the last two are empty unless requested."""
-    probs, place, grad = probs.contiguous(), place.contiguous(), grad.contiguous()
+    probs, kkt_status, grad = probs.contiguous(), kkt_status.contiguous(), grad.contiguous()
     out, count = torch.empty_like(probs), probs.numel() // probs.size(-1)
     upper_grads = torch.empty_like(probs) if to_upper else probs.new_empty(0)
     total_grads = probs.new_empty(count if to_total else 0)
     run(
-        _bounded_backward_rows, probs, 1, probs, place, grad, order, out,
+        _bounded_backward_rows, probs, 1, probs, kkt_status, grad, order, out,
         upper_grads if to_upper else None, total_grads if to_total else None,
     )  # fmt: skip
     return out, upper_grads, total_grads

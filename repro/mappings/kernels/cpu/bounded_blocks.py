@@ -9,26 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repro.mappings.kernels.cpu.blocks import (
-    LINE,
-    along_row,
-    max_along_row,
-    stride_of,
-    width_of,
-)
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import allocating, inline
-from repro.mappings.kernels.cpu.simd import (
-    count,
-    load,
-    load_first_as,
-    maximum,
-    minimum,
-    splat,
-    store,
-    store_first,
-    transpose,
-    where,
-)
 
 
 class BoundedBlock(NamedTuple):
@@ -58,8 +40,8 @@ class BoundedBlock(NamedTuple):
 @allocating
 def new_bounded_block(rows, like, in_lanes):
     """Allocate a block in the precision of ``like``."""
-    width = width_of(like)
-    lists = np.empty((4, stride_of(rows) * (width if in_lanes else 1)), like.dtype)
+    width = blocks.width_of(like)
+    lists = np.empty((4, blocks.stride_of(rows) * (width if in_lanes else 1)), like.dtype)
     columns = np.empty((2, lists.shape[1] if in_lanes else 1), like.dtype)
     numbers = np.zeros((9, width), like.dtype)
     w, u, few_w, few_u = lists[0], lists[1], lists[2], lists[3]
@@ -84,50 +66,52 @@ def take_bounded(block, rows, uppers, totals, slack, first, last):
     Returns:
         The number of columns, the largest score with a positive bound, and the sum of the bounds.
     """
-    width, stride, size = width_of(block.w), stride_of(rows), rows.shape[1]
+    width, stride, size = blocks.width_of(block.w), blocks.stride_of(rows), rows.shape[1]
     largest = np.finfo(rows.dtype).max
-    line = max(width, LINE) if block.in_lanes else LINE * width
+    line = max(width, blocks.LINE) if block.in_lanes else blocks.LINE * width
     end = (size + line - 1) // line * line
     for k in range(width if block.in_lanes else 1):
         i = min(first + k, last)
         row, upper, unusual = rows[i], uppers[i if uppers.shape[0] > 1 else 0], 0
         for j in range(0, end, width):
-            score = load_first_as(block.w, row, j, size - j, -math.inf)
-            bound = load_first_as(block.w, upper, j, size - j, 0.0)
+            score = simd.load_first_as(block.w, row, j, size - j, -math.inf)
+            bound = simd.load_first_as(block.w, upper, j, size - j, 0.0)
             usual = ((bound >= -slack) & (score < math.inf)) | (score == -math.inf)
-            unusual += width - count(usual)
+            unusual += width - simd.count(usual)
             allowed = (bound >= 0.0) & (score > -math.inf)
-            score = where(allowed, minimum(score, largest), -math.inf)
-            store(block.scores, k * stride + j, score)
-            store(block.bounds, k * stride + j, where(allowed, bound, 0.0))
+            score = simd.where(allowed, simd.minimum(score, largest), -math.inf)
+            simd.store(block.scores, k * stride + j, score)
+            simd.store(block.bounds, k * stride + j, simd.where(allowed, bound, 0.0))
         block.unusual[k], block.totals[k] = unusual, totals[i if totals.shape[0] > 1 else 0]
     if not block.in_lanes:
         block.unusual[:], block.totals[:] = block.unusual[0], block.totals[0]
         columns = end // width
     else:
-        columns = (size + LINE - 1) // LINE * LINE
+        columns = (size + blocks.LINE - 1) // blocks.LINE * blocks.LINE
         for j in range(0, end, width):
-            transpose(block.scores, j, stride, block.w, j * width, width)
-            transpose(block.bounds, j, stride, block.u, j * width, width)
-    top, room = splat(block.w.dtype.type(-math.inf)), splat(block.w.dtype.type(0))
+            simd.transpose(block.scores, j, stride, block.w, j * width, width)
+            simd.transpose(block.bounds, j, stride, block.u, j * width, width)
+    top, room = simd.splat(block.w.dtype.type(-math.inf)), simd.splat(block.w.dtype.type(0))
     for k in range(0, columns * width, width):
-        bound = load(block.u, k)
-        top = maximum(where(bound > 0.0, load(block.w, k), -math.inf), top)
+        bound = simd.load(block.u, k)
+        top = simd.maximum(simd.where(bound > 0.0, simd.load(block.w, k), -math.inf), top)
         room += bound
-    return columns, max_along_row(block, top), along_row(block, room)
+    return columns, blocks.max_along_row(block, top), blocks.along_row(block, room)
 
 
 @inline
-def write_bounded(block, k, start, share_of, probs, place):
+def write_bounded(block, k, start, share_of, probs, kkt_status):
     """Write shares and KKT status of the ``k``-th row of a block, whose list begins at ``start``.
 
     The status is 0 at zero, 1 strictly inside the bounds, 2 at the upper bound.
     """
-    size, width = probs.shape[0], width_of(block.w)
-    near, rest = splat(block.near[k]), splat(block.rest[k])
+    size, width = probs.shape[0], blocks.width_of(block.w)
+    near, rest = simd.splat(block.near[k]), simd.splat(block.rest[k])
     for j in range(0, size, width):
-        score, bound = load(block.scores, start + j), load(block.bounds, start + j)
+        score, bound = simd.load(block.scores, start + j), simd.load(block.bounds, start + j)
         share, reaches = share_of(score, bound, near, rest)
         full = reaches & (share >= bound)
-        store_first(probs, j, size - j, where(share < bound, share, bound))
-        store_first(place, j, size - j, where(full, 2.0, where(share > 0.0, 1.0, 0.0)))
+        simd.store_first(probs, j, size - j, simd.where(share < bound, share, bound))
+        simd.store_first(
+            kkt_status, j, size - j, simd.where(full, 2.0, simd.where(share > 0.0, 1.0, 0.0))
+        )

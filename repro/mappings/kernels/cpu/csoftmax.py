@@ -15,29 +15,17 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu.blocks import along_row, compensated_add, width_of
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import inline
 from repro.mappings.kernels.cpu.elementary import exponential
-from repro.mappings.kernels.cpu.simd import (
-    count,
-    highest,
-    load,
-    magnitude,
-    maximum,
-    minimum,
-    splat,
-    store,
-    where,
-    zeros_like,
-)
 
-_SMALLEST = 1e-20
-_FAR = 4.0
+_SMALLEST = 1e-20  # a smaller sum of free exponentials is underflow in float32
+_FAR = 4.0  # a larger ρ magnifies the rounding of z - max z
 _HIGHEST = 60.0
 """Entries more than this above the base are at their bounds."""
 _PASSES = 1000
 """Maximum number of passes; each adds an entry to those at their bounds, or is the last."""
-_ENDINGS = 3
+_ENDINGS = 3  # each corrects the rounding of a sum; one is usually enough
 _TOLERANCE = 1.2e-7
 """Excess mass at which a row in single precision is solved."""
 
@@ -47,54 +35,56 @@ def _exponentials(score, bound, top):
     """Return ``e``, zero where the bound is zero or ``e`` would underflow in float32."""
     height, lowest = score - top, math.log(np.finfo(np.float32).tiny)
     counted = (height > lowest) & (bound > 0.0)
-    return where(counted, exponential(minimum(maximum(height, lowest), _HIGHEST)), 0.0)
+    return simd.where(
+        counted, exponential(simd.minimum(simd.maximum(height, lowest), _HIGHEST)), 0.0
+    )
 
 
 @inline
 def _capped(block, k, ratio):
     """Return ``min(ρ e, u)`` of a vector of entries, and ``e`` of those below their bounds."""
-    e, u = load(block.few_w, k), load(block.u, k)
+    e, u = simd.load(block.few_w, k), simd.load(block.u, k)
     share = ratio * e
     free = share < u
-    return where(free, share, u), where(free, e, 0.0)
+    return simd.where(free, share, u), simd.where(free, e, 0.0)
 
 
 @inline
 def _missing(block, columns, ratio):
     """Return ``1 - Σ min(ρ e, u)``, and ``Σ e`` over the entries below their bounds."""
-    width = width_of(block.w)
-    total = lost = left = zeros_like(ratio)
+    width = blocks.width_of(block.w)
+    total = lost = left = simd.zeros_like(ratio)
     for k in range(0, columns * width, 2 * width):
         share, free = _capped(block, k, ratio)
         other, more = _capped(block, k + width, ratio)
         left = left + free + more
-        total, lost = compensated_add(total, lost, share + other)
+        total, lost = blocks.compensated_add(total, lost, share + other)
     if block.in_lanes:
-        return (1.0 - total) - lost, along_row(block, left)
-    return 1.0 - along_row(block, total + lost), along_row(block, left)
+        return (1.0 - total) - lost, blocks.along_row(block, left)
+    return 1.0 - blocks.along_row(block, total + lost), blocks.along_row(block, left)
 
 
 @inline
 def _find_ratio(block, columns, top, usual, tolerance):
     """Return ``ρ`` of the rows of ``usual``, and which are solved; store ``e`` in ``few_w``."""
-    width, mass = width_of(block.w), zeros_like(top)
+    width, mass = blocks.width_of(block.w), simd.zeros_like(top)
     for k in range(0, columns * width, width):
-        e = _exponentials(load(block.w, k), load(block.u, k), top)
-        store(block.few_w, k, e)
+        e = _exponentials(simd.load(block.w, k), simd.load(block.u, k), top)
+        simd.store(block.few_w, k, e)
         mass += e
-    ratio, moves, endings, solved = 1.0 / along_row(block, mass), usual, 0, usual
+    ratio, moves, endings, solved = 1.0 / blocks.along_row(block, mass), usual, 0, usual
     least = 1.0 + 4.0 * np.finfo(block.w.dtype).eps
     for _ in range(_PASSES):
         missing, left = _missing(block, columns, ratio)
-        following = ratio + missing / maximum(left, _SMALLEST)
+        following = ratio + missing / simd.maximum(left, _SMALLEST)
         moves = moves & (following > ratio * least) & (left > _SMALLEST)
-        if count(moves) > 0:
-            ratio = where(moves, following, ratio)
+        if simd.count(moves) > 0:
+            ratio = simd.where(moves, following, ratio)
             continue
-        solved = usual & (magnitude(missing) <= tolerance)
-        if count(solved) == count(usual) or endings == _ENDINGS:
+        solved = usual & (simd.magnitude(missing) <= tolerance)
+        if simd.count(solved) == simd.count(usual) or endings == _ENDINGS:
             break
-        ratio = where(solved | (left <= _SMALLEST), ratio, following)
+        ratio = simd.where(solved | (left <= _SMALLEST), ratio, following)
         endings += 1
     return ratio, solved & (ratio <= _FAR)
 
@@ -103,24 +93,24 @@ def _find_ratio(block, columns, top, usual, tolerance):
 def solve_csoftmax(block, columns, top, usual, tolerance, fallback):
     """Write the base, ``ρ`` and whether rows are solved; ``fallback`` allows to lower the base."""
     tolerance, base = max(tolerance, _TOLERANCE if block.w.itemsize == 4 else 0.0), top
-    width, lowest = width_of(block.w), splat(block.w.dtype.type(-math.inf))
+    width, lowest = blocks.width_of(block.w), simd.splat(block.w.dtype.type(-math.inf))
     while True:
         ratio, solved = _find_ratio(block, columns, base, usual, tolerance)
-        if not fallback or count(solved) > 0:
+        if not fallback or simd.count(solved) > 0:
             break
         # The largest score of a free entry is the next base.
         best = lowest
         for k in range(0, columns * width, width):
-            u = load(block.u, k)
-            free = (ratio * load(block.few_w, k) < u) & (u > 0.0)
-            best = maximum(where(free, load(block.w, k), -math.inf), best)
-        lower = highest(best)
-        if not lower < highest(base) or lower == -math.inf:
+            u = simd.load(block.u, k)
+            free = (ratio * simd.load(block.few_w, k) < u) & (u > 0.0)
+            best = simd.maximum(simd.where(free, simd.load(block.w, k), -math.inf), best)
+        lower = simd.highest(best)
+        if not lower < simd.highest(base) or lower == -math.inf:
             break
-        base = splat(lower)
-    store(block.near, 0, base)
-    store(block.rest, 0, ratio)
-    store(block.solved, 0, where(solved, 1.0, 0.0))
+        base = simd.splat(lower)
+    simd.store(block.near, 0, base)
+    simd.store(block.rest, 0, ratio)
+    simd.store(block.solved, 0, simd.where(solved, 1.0, 0.0))
 
 
 @inline

@@ -24,31 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repro.mappings.kernels.cpu.blocks import (
-    LINE,
-    along_row,
-    compensated_add,
-    stride_of,
-    transpose_lists,
-    width_of,
-)
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import inline
 from repro.mappings.kernels.cpu.elementary import exponential
-from repro.mappings.kernels.cpu.simd import (
-    compress,
-    count,
-    highest,
-    load,
-    magnitude,
-    maximum,
-    minimum,
-    splat,
-    sqrt,
-    store,
-    where,
-    wide_total,
-    zeros_like,
-)
 
 _LOOSE = 20.0
 """If bounds sum to more than this times the total, few are assumed to be met."""
@@ -61,15 +39,18 @@ _BASES = 2
 _MARGIN = 16.0
 """Distance from the bracket, in rounding errors, from which an entry counts as decided."""
 _STRICT = 0.1
-"""Factor of the tolerance for the first sum; later sums may contain rounded entries."""
+"""Factor of the tolerance for the first sum.
+
+Later thresholds differ from it by less than the rounding of ``z - τ``, which their sums then show.
+"""
 _SLOW = 0.5
 """Newton's step is taken only if the last step left at most this fraction of the residual."""
 _LEAST = 0.1
-"""Smallest factor by which the residual of the retained end of the bracket is scaled."""
+"""Least factor ``1 - f_new / f_replaced`` of Anderson and Björck; below it, ½ is safer."""
 _REACH, _FARTHER = 2.0, 3.0
 """Factors of the distance to a point beyond the root: of the estimate, and of the last attempt."""
 _NORMAL = 1.0 / math.sqrt(2.0 * math.pi)
-_DEEPEST = -80.0
+_DEEPEST = -80.0  # its exponential is a normal float32
 _FARTHEST = 1e15
 """Keeps the squares of heights finite."""
 
@@ -80,20 +61,25 @@ def _residual(block, w, u, columns, base, tau, fixed, total):
 
     ``fixed`` is the sum of the bounds of entries not in the block, in two parts.
     """
-    width = width_of(w)
-    mass = lost = free = zeros_like(base)
+    width = blocks.width_of(w)
+    mass = lost = free = simd.zeros_like(base)
     if block.in_lanes:
         mass, lost = fixed
     for k in range(0, columns * width, width):
-        above, bound = (load(w, k) - base) - tau, load(u, k)
-        kept = maximum(above, 0.0)
-        kept = where(kept < bound, kept, bound)
-        free += where((above > 0.0) & (above < bound), 1.0, 0.0)
-        mass, lost = compensated_add(mass, lost, kept)
+        above, bound = (simd.load(w, k) - base) - tau, simd.load(u, k)
+        kept = simd.maximum(above, 0.0)
+        kept = simd.where(kept < bound, kept, bound)
+        free += simd.where((above > 0.0) & (above < bound), 1.0, 0.0)
+        mass, lost = blocks.compensated_add(mass, lost, kept)
     if block.in_lanes:
         return (mass - total) + lost, free
-    exact = wide_total(mass) + wide_total(lost) + highest(fixed[0]) + highest(fixed[1])
-    return splat(w.dtype.type(exact - highest(total))), along_row(block, free)
+    exact = (
+        simd.wide_total(mass)
+        + simd.wide_total(lost)
+        + simd.highest(fixed[0])
+        + simd.highest(fixed[1])
+    )
+    return simd.splat(w.dtype.type(exact - simd.highest(total))), blocks.along_row(block, free)
 
 
 class _Search(NamedTuple):
@@ -114,7 +100,7 @@ class _Search(NamedTuple):
 
 @inline
 def _new_search(total, usual, flatness, least, loose):
-    zero = zeros_like(total)
+    zero = simd.zeros_like(total)
     return _Search(
         zero - math.inf, zero, zero + 1.0, -1.0 * total, zero, zero + math.inf, zero, usual,
         flatness, least, loose,
@@ -124,59 +110,64 @@ def _new_search(total, usual, flatness, least, loose):
 @inline
 def _start(block, columns, size, top, room, total, usual):
     """Guess ``τ`` relative to ``top``, as a quantile of scores that are assumed to be normal."""
-    width = width_of(block.w)
-    first = second = weight = zeros_like(top)
+    width = blocks.width_of(block.w)
+    first = second = weight = simd.zeros_like(top)
     for k in range(0, columns * width, width):
-        height = maximum(load(block.w, k) - top, -_FARTHEST)
-        bound = minimum(load(block.u, k), total)
+        height = simd.maximum(simd.load(block.w, k) - top, -_FARTHEST)
+        bound = simd.minimum(simd.load(block.u, k), total)
         weight += bound
         first += bound * height
         second += bound * height * height
-    weight = along_row(block, weight)
-    mean = along_row(block, first) / weight
-    variance = maximum(along_row(block, second) / weight - mean * mean, 0.0)
-    deviation, tight = sqrt(variance), room <= _LOOSE * total
+    weight = blocks.along_row(block, weight)
+    mean = blocks.along_row(block, first) / weight
+    variance = simd.maximum(blocks.along_row(block, second) / weight - mean * mean, 0.0)
+    deviation, tight = simd.sqrt(variance), room <= _LOOSE * total
     # A rational approximation of the standard normal quantile of (1 + odds) / 2.
     odds = 1.0 - 2.0 * total / room
     square = odds * odds
     quantile = odds * (1.2533 - 0.537 * square) / (1.0 - 0.6818 * square)
     # Equal scores have no deviation; the total spread evenly is then the scale.
-    guess, least = mean + deviation * quantile, maximum(deviation, 0.1 * total) * (1.0 / size)
-    guess = where(guess < 0.0, guess, -0.125 * deviation - least)
-    density = _NORMAL * exponential(maximum(-0.5 * quantile * quantile, _DEEPEST))
+    guess, least = mean + deviation * quantile, simd.maximum(deviation, 0.1 * total) * (1.0 / size)
+    guess = simd.where(guess < 0.0, guess, -0.125 * deviation - least)
+    density = _NORMAL * exponential(simd.maximum(-0.5 * quantile * quantile, _DEEPEST))
     flatness = _REACH * deviation / (room * density)
-    tau = where(tight, guess, where(total < 1.0, -1.0 * total, -1.0))
-    flatness, least = where(tight, flatness, 0.0), where(tight, least, 1.0)
+    tau = simd.where(tight, guess, simd.where(total < 1.0, -1.0 * total, -1.0))
+    flatness, least = simd.where(tight, flatness, 0.0), simd.where(tight, least, 1.0)
     return tau, _new_search(total, usual, flatness, least, usual & ~tight)
 
 
 @inline
 def _move(tau, residual, free, search, enough):
-    """Return ``τ`` after a step of every row that moves, and the new state of the search."""
-    size, positive = magnitude(residual), residual > 0.0
+    """Return ``τ`` after a step of every row that moves, and the new state of the search.
+
+    The step is Newton's, ``residual / free``, if it stays in the bracket and the last one halved
+    the residual; else to where the chord of the bracket is zero; before there is a bracket, past
+    the root by a guess from the density of the scores.
+    """
+    size, positive = simd.magnitude(residual), residual > 0.0
     newton = tau + residual / free
     # The residual of an end that is retained twice is scaled down (Anderson and Björck).
-    share = 1.0 - residual / where(positive, search.more, search.less)
-    share = where(share > _LEAST, share, 0.5)
-    side = where(positive, 1.0, -1.0)
-    share = where(search.side == side, share, 1.0)
-    more = where(positive, residual, search.more * share)
-    less = where(positive, search.less * share, residual)
-    low, high = where(positive, tau, search.low), where(positive, search.high, tau)
+    share = 1.0 - residual / simd.where(positive, search.more, search.less)
+    share = simd.where(share > _LEAST, share, 0.5)
+    side = simd.where(positive, 1.0, -1.0)
+    share = simd.where(search.side == side, share, 1.0)
+    more = simd.where(positive, residual, search.more * share)
+    less = simd.where(positive, search.less * share, residual)
+    low, high = simd.where(positive, tau, search.low), simd.where(positive, search.high, tau)
     # While the root is not bracketed: a point that is probably beyond it.
     step = search.flatness * size + search.least
-    reach = where(search.reach > 0.0, _FARTHER * search.reach, step)
-    outer = where(positive, minimum(tau + reach, 0.5 * tau), tau - reach)
+    reach = simd.where(search.reach > 0.0, _FARTHER * search.reach, step)
+    outer = simd.where(positive, simd.minimum(tau + reach, 0.5 * tau), tau - reach)
     # In the bracket: Newton's step if the last was good, else the chord, else the middle.
     chord = low + (high - low) * (more / (more - less))
-    chord = where((low < chord) & (chord < high), chord, 0.5 * (low + high))
+    chord = simd.where((low < chord) & (chord < high), chord, 0.5 * (low + high))
     fast = (size <= _SLOW * search.last) & (low < newton) & (newton < high)
     found = (low > -math.inf) & ((high < 0.0) | search.loose)
-    following = where(found, where(fast, newton, chord), outer)
+    following = simd.where(found, simd.where(fast, newton, chord), outer)
     settled = size <= enough
     goes = search.moves & ~settled & (low < following) & (following < high)
-    end = where((free > 0.0) & settled, newton, tau)
-    tau = where(search.moves, where(goes, following, end), tau)
+    end = simd.where((free > 0.0) & settled, newton, tau)
+    tau = simd.where(search.moves, simd.where(goes, following, end), tau)
     return tau, _Search(
         low, high, more, less, side, size, reach, goes, search.flatness, search.least, search.loose
     )
@@ -185,11 +176,11 @@ def _move(tau, residual, free, search, enough):
 @inline
 def _descend(block, w, u, columns, base, tau, total, fixed, search, passes):
     """Return ``τ`` relative to ``base`` after at most ``passes`` steps, and the search state."""
-    enough = 0.25 * math.sqrt(np.finfo(w.dtype).eps) * maximum(total, 1.0)
+    enough = 0.25 * math.sqrt(np.finfo(w.dtype).eps) * simd.maximum(total, 1.0)
     for _ in range(passes):
         residual, free = _residual(block, w, u, columns, base, tau, fixed, total)
         tau, search = _move(tau, residual, free, search, enough)
-        if count(search.moves) == 0:
+        if simd.count(search.moves) == 0:
             break
     return tau, search
 
@@ -201,49 +192,49 @@ def _keep_undecided(block, size, stride, base, search):
     Returns:
         The number of columns of the block, and the sum of the bounds of removed entries at them.
     """
-    width, columns, real = width_of(block.w), 0, block.w.dtype.type
-    store(block.near, 0, base)
-    store(block.low, 0, search.low)
-    store(block.high, 0, search.high)
+    width, columns, real = blocks.width_of(block.w), 0, block.w.dtype.type
+    simd.store(block.near, 0, base)
+    simd.store(block.low, 0, search.low)
+    simd.store(block.high, 0, search.high)
     for k in range(width if block.in_lanes else 1):
         base, low, high, at, met = block.near[k], block.low[k], block.high[k], k * stride, 0.0
         margin = real(_MARGIN * np.finfo(block.w.dtype).eps * (1.0 + abs(low)))
         margin = margin if low > -math.inf else real(0)
         end = at
         for j in range(at, at + size, width):
-            score, bound = load(block.scores, j), load(block.bounds, j)
+            score, bound = simd.load(block.scores, j), simd.load(block.bounds, j)
             height = score - base
             full = height - high >= bound + margin
             kept = (height - low > -margin) & ~full
-            store(block.few_scores, end, compress(score, kept))
-            store(block.few_bounds, end, compress(bound, kept))
-            end += count(kept)
-            if count(full) > 0:
-                met += wide_total(where(full, bound, 0.0))
+            simd.store(block.few_scores, end, simd.compress(score, kept))
+            simd.store(block.few_bounds, end, simd.compress(bound, kept))
+            end += simd.count(kept)
+            if simd.count(full) > 0:
+                met += simd.wide_total(simd.where(full, bound, 0.0))
         block.ends[k], block.met[k] = end, real(met)
         block.more[k] = real(met - np.float64(block.met[k]))
         columns = max(columns, end - at)
     if block.in_lanes:
-        columns = (columns + LINE - 1) // LINE * LINE
-        transpose_lists(block, block.few_scores, stride, columns, -math.inf, block.few_w)
-        transpose_lists(block, block.few_bounds, stride, columns, 0.0, block.few_u)
+        columns = (columns + blocks.LINE - 1) // blocks.LINE * blocks.LINE
+        blocks.transpose_lists(block, block.few_scores, stride, columns, -math.inf, block.few_w)
+        blocks.transpose_lists(block, block.few_bounds, stride, columns, 0.0, block.few_u)
     else:
-        store(block.few_scores, columns, splat(real(-math.inf)))
-        store(block.few_bounds, columns, splat(real(0)))
+        simd.store(block.few_scores, columns, simd.splat(real(-math.inf)))
+        simd.store(block.few_bounds, columns, simd.splat(real(0)))
         columns = (columns + width - 1) // width
         block.met[:], block.more[:] = block.met[0], block.more[0]
-    return columns, (load(block.met, 0), load(block.more, 0))
+    return columns, (simd.load(block.met, 0), simd.load(block.more, 0))
 
 
 @inline
 def _lowest_above(block, columns, total, high):
     """Return the lowest score of a row block that is not below ``τ``."""
-    width, low = width_of(block.w), block.w.dtype.type(-math.inf)
+    width, low = blocks.width_of(block.w), block.w.dtype.type(-math.inf)
     while True:
         between = 0
         for k in range(0, columns * width, width):
-            w = load(block.w, k)
-            between += count((w > low) & (w < high) & (load(block.u, k) > 0.0))
+            w = simd.load(block.w, k)
+            between += simd.count((w > low) & (w < high) & (simd.load(block.u, k) > 0.0))
         if between == 0:
             return high
         # The middle entry in the order of the row replaces the median as the pivot.
@@ -255,10 +246,12 @@ def _lowest_above(block, columns, total, high):
                 if seen > between // 2:
                     pivot = w
                     break
-        mass = splat(block.w.dtype.type(0))
+        mass = simd.splat(block.w.dtype.type(0))
         for k in range(0, columns * width, width):
-            mass += minimum(maximum(load(block.w, k) - pivot, 0.0), load(block.u, k))
-        if wide_total(mass) > total:
+            mass += simd.minimum(
+                simd.maximum(simd.load(block.w, k) - pivot, 0.0), simd.load(block.u, k)
+            )
+        if simd.wide_total(mass) > total:
             low = pivot
         else:
             high = pivot
@@ -269,16 +262,18 @@ def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback
     """Write ``τ`` of the usual rows as a number and a small rest, and whether they are solved.
 
     ``top`` is the largest score with a positive bound, ``room`` the sum of the bounds; a row is
-    solved if its residual is within ``tolerance`` and rounding. ``fallback`` allows a second base.
+    solved if its residual is within ``tolerance`` and rounding. ``τ`` is found relative to ``top``.
+    With ``fallback``, if ``top`` is too far for the digits of ``τ``, it is found again relative to
+    the lowest score above it.
     """
-    size, total, zero = rows.shape[1], load(block.totals, 0), zeros_like(top)
+    size, total, zero = rows.shape[1], simd.load(block.totals, 0), simd.zeros_like(top)
     tau, search = _start(block, columns, size, top, room, total, usual)
     base, near, rest, solved = top, top, tau, usual
     for _ in range(_BASES):
         tau, search = _descend(
             block, block.w, block.u, columns, base, tau, total, (zero, zero), search, _DENSE
         )
-        few, fixed = _keep_undecided(block, size, stride_of(rows), base, search)
+        few, fixed = _keep_undecided(block, size, blocks.stride_of(rows), base, search)
         tau, search = _descend(
             block, block.few_w, block.few_u, few, base, tau, total, fixed, search, _PASSES
         )
@@ -291,24 +286,24 @@ def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback
                 block, block.few_w, block.few_u, few, near, rest, fixed, total
             )
             # From the second sum on, the rounding errors of entries are accepted.
-            enough = tolerance * strict * (1.0 + 0.25 * sqrt(free)) + rounding
-            ends = magnitude(residual) <= enough
+            enough = tolerance * strict * (1.0 + 0.25 * simd.sqrt(free)) + rounding
+            ends = simd.magnitude(residual) <= enough
             solved, strict = usual & ends, 1.0
-            if count(solved) == count(usual):
+            if simd.count(solved) == simd.count(usual):
                 break
-            rest = where(ends, rest, rest + residual / maximum(free, 1.0))
-        if not fallback or count(solved) == count(usual):
+            rest = simd.where(ends, rest, rest + residual / simd.maximum(free, 1.0))
+        if not fallback or simd.count(solved) == simd.count(usual):
             break
-        base = splat(_lowest_above(block, columns, highest(total), highest(top)))
-        tau = -0.5 * minimum(total, 1.0)
+        base = simd.splat(_lowest_above(block, columns, simd.highest(total), simd.highest(top)))
+        tau = -0.5 * simd.minimum(total, 1.0)
         search = _new_search(total, usual, zero, zero + 1.0, usual)
-    store(block.near, 0, near)
-    store(block.rest, 0, rest)
-    store(block.solved, 0, where(solved, 1.0, 0.0))
+    simd.store(block.near, 0, near)
+    simd.store(block.rest, 0, rest)
+    simd.store(block.solved, 0, simd.where(solved, 1.0, 0.0))
 
 
 @inline
 def csparsemax_share(score, bound, near, rest):
     """Return shares before they are bounded, and which entries may be at their bounds."""
-    share = maximum((score - near) - rest, 0.0)
+    share = simd.maximum((score - near) - rest, 0.0)
     return share, share > 0.0

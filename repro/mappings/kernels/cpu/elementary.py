@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
+from repro.mappings.kernels.cpu import simd
 from repro.mappings.kernels.cpu.compile import chosen_by_type, inline
-from repro.mappings.kernels.cpu.simd import Vector, bits_of, real_of, rounded, where
+from repro.mappings.kernels.cpu.simd import Vector
 
 
 class Format(NamedTuple):
@@ -73,7 +74,7 @@ def exponential(number):
         shifted = x * log2_e + rounder
         whole = shifted - rounder
         rest = (x - whole * _LOG2_HIGH) - whole * _LOG2_LOW
-        return series(rest) * real_of((bits_of(shifted) + bias) << shift)
+        return series(rest) * simd.real_of((simd.bits_of(shifted) + bias) << shift)
 
     return exponential
 
@@ -109,12 +110,12 @@ def logarithm(number):
     odd, even = (polynomial(number.real, series[start::2]) for start in range(2))
 
     def logarithm(below, height):
-        bits = bits_of(height)
+        bits = simd.bits_of(height)
         biased = (bits + to_biased) >> shift
-        near_one = real_of((bits + one_bits) - (biased << shift))
-        exponent = real_of(biased + counter_bits) - offset
+        near_one = simd.real_of((bits + one_bits) - (biased << shift))
+        exponent = simd.real_of(biased + counter_bits) - offset
         # From √½ on, use `below` itself, some of whose digits are rounded off in `height`.
-        rest = where(exponent == 0.0, below, near_one - 1.0)
+        rest = simd.where(exponent == 0.0, below, near_one - 1.0)
         square = rest * rest
         value = odd(square) * rest + even(square)
         return exponent * _LOG2_HIGH + (rest * value + exponent * _LOG2_LOW)
@@ -132,10 +133,10 @@ def power(number):
 
     def power(below, height, exponent):
         positive = height > 0.0
-        logs = logarithm(below, where(positive, height, 1.0)) * exponent
+        logs = logarithm(below, simd.where(positive, height, 1.0)) * exponent
         high = logs > lowest
-        share = where(positive, exponential(where(high, logs, lowest)), 0.0)
-        return where(high, share, 0.0)
+        share = simd.where(positive, exponential(simd.where(high, logs, lowest)), 0.0)
+        return simd.where(high, share, 0.0)
 
     return power
 
@@ -153,14 +154,14 @@ def rough_power(number):
     exp2 = polynomial(number.real, terms)
 
     def rough_power(height, exponent):
-        bits = bits_of(height)
+        bits = simd.bits_of(height)
         exponent_bits = (bits - half_root_bits) >> shift
-        rest = real_of(bits - (exponent_bits << shift)) - 1.0
-        power = (log2(rest) * rest + rounded(exponent_bits)) * exponent
-        power = where(power > lowest, power, lowest)
+        rest = simd.real_of(bits - (exponent_bits << shift)) - 1.0
+        power = (log2(rest) * rest + simd.rounded(exponent_bits)) * exponent
+        power = simd.where(power > lowest, power, lowest)
         shifted = power + rounder
         value = exp2(power - (shifted - rounder))
-        return value * real_of((bits_of(shifted) + bias) << shift)
+        return value * simd.real_of((simd.bits_of(shifted) + bias) << shift)
 
     return rough_power
 
@@ -172,7 +173,7 @@ def reciprocal(number):
 
     def reciprocal(x):
         # The mirrored bits are up to an eighth too large; each step squares the relative error.
-        guess = real_of(mirrored - bits_of(x)) * balance
+        guess = simd.real_of(mirrored - simd.bits_of(x)) * balance
         guess = guess * (2.0 - x * guess)
         return guess * (2.0 - x * guess)
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.mappings.kernels.cpu.blocks import TILED, new_block, new_support, rows_in
+from repro.mappings.kernels.cpu import blocks
 from repro.mappings.kernels.cpu.compile import allocating, kernel, matrix, vector
 from repro.mappings.kernels.cpu.entmax_backward import backward_rows, loss_backward_rows
 from repro.mappings.kernels.cpu.entmax_powers import solve_powers
@@ -19,13 +19,16 @@ _POWER_COST = 6
 
 @allocating
 def _solve(solve, kind, scores, order, orders, targets, ignored, probs, losses, size, start, stop):
-    rows, none, short = matrix(scores, kind, stop, size), np.empty(0), size <= TILED
+    rows, none, short = matrix(scores, kind, stop, size), np.empty(0), size <= blocks.TILED
     problem = Problem(
         rows, order, vector(orders, np.float64(0), stop), vector(targets, np.int64(0), stop),
         ignored, matrix(probs, kind, stop, size), vector(losses, kind, stop),
     )  # fmt: skip
-    narrow, wide = new_block(rows, rows, short), new_block(rows, none, short)
-    wide_row, states = new_block(rows, none, False), np.empty(rows_in(narrow), np.int8)
+    narrow, wide = blocks.new_block(rows, rows, short), blocks.new_block(rows, none, short)
+    wide_row, states = (
+        blocks.new_block(rows, none, False),
+        np.empty(blocks.rows_in(narrow), np.int8),
+    )
     return solve_rows(solve, problem, narrow, wide, wide_row, states, start, stop)
 
 
@@ -51,7 +54,7 @@ def _backward_rows(kind, probs, grads, order, orders, out, order_grads, size, st
     backward_rows(
         rows, matrix(grads, kind, stop, size), order, vector(orders, np.float64(0), stop),
         matrix(out, kind, stop, size), vector(order_grads, kind, stop),
-        new_support(rows, rows), new_support(rows, np.empty(0)), start, stop,
+        blocks.new_support(rows, rows), blocks.new_support(rows, np.empty(0)), start, stop,
     )  # fmt: skip
     return 0
 

@@ -19,33 +19,13 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu.blocks import (
-    number_of_row,
-    rows_together,
-    scatter,
-    take_support,
-    width_of,
-)
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import inline
 from repro.mappings.kernels.cpu.elementary import (
     for_each_format,
     logarithm,
     polynomial,
     power,
-)
-from repro.mappings.kernels.cpu.simd import (
-    count,
-    load,
-    load_first,
-    maximum,
-    splat,
-    sqrt,
-    store,
-    store_first,
-    total,
-    where,
-    wide_total,
-    zeros_like,
 )
 
 _DENSE = 512
@@ -54,7 +34,7 @@ _CHUNK = 256
 """Entries that are added up in the precision of the row before the sum is widened."""
 _NEAR = 0.25
 """Below this ``θ`` the curvature is a series."""
-_CURVATURE_TERMS = 10
+_CURVATURE_TERMS = 10  # the next, 0.25^10 / 12!, is 2e-15
 _HIGHEST = 700.0
 """Logarithm of the largest slope that is applied as a factor; its inverse is normal, too."""
 
@@ -63,49 +43,33 @@ _HIGHEST = 700.0
 def _slope(share, order):
     """Return ``s = p^{1-r}`` for ``r <= 1``, zero off the support."""
     if order == 1.0:
-        return where(share > 0.0, 1.0, 0.0)
+        return simd.where(share > 0.0, 1.0, 0.0)
     if order == 0.5:
-        return sqrt(maximum(share, 0.0))
-    return power(share - 1.0, share, zeros_like(share) + (1.0 - order))
+        return simd.sqrt(simd.maximum(share, 0.0))
+    return power(share - 1.0, share, simd.zeros_like(share) + (1.0 - order))
 
 
 @inline
-def _sparsemax_row(probs, grads, out):
-    """Write the gradient of a row of sparsemax: on the support, ``g`` less its mean."""
-    size, width = probs.shape[0], width_of(probs)
+def _dense_row(probs, grads, order, out):
+    """Write the gradient of a row, ``s (g - m)``, for ``r = 1`` or ``½``; ``out`` holds ``s``."""
+    size, width = probs.shape[0], blocks.width_of(probs)
     whole = size // width * width
-    last = load_first(probs, whole, size - whole, 0.0) > 0.0
-    last_grad = load_first(grads, whole, size - whole, 0.0)
-    found, weighted = count(last), where(last, last_grad, 0.0)
+    last = _slope(simd.load_first(probs, whole, size - whole, 0.0), order)
+    grad = simd.load_first(grads, whole, size - whole, 0.0)
+    slopes, weighted = last, last * simd.where(last > 0.0, grad, 0.0)
     for j in range(0, whole, width):
-        positive = load(probs, j) > 0.0
-        found += count(positive)
-        weighted += where(positive, load(grads, j), 0.0)
-    mean = total(weighted) / probs.dtype.type(max(found, 1))
-    for j in range(0, whole, width):
-        store(out, j, where(load(probs, j) > 0.0, load(grads, j) - mean, 0.0))
-    store_first(out, whole, size - whole, where(last, last_grad - mean, 0.0))
-
-
-@inline
-def _entmax15_row(probs, grads, out):
-    """Write the gradient of a row of 1.5-entmax, with ``s = √p``."""
-    size, width = probs.shape[0], width_of(probs)
-    whole = size // width * width
-    last = _slope(load_first(probs, whole, size - whole, 0.0), 0.5)
-    last_grad = load_first(grads, whole, size - whole, 0.0)
-    slopes, weighted = last, last * where(last > 0.0, last_grad, 0.0)
-    for j in range(0, whole, width):
-        slope = _slope(load(probs, j), 0.5)
-        store(out, j, slope)
+        slope = _slope(simd.load(probs, j), order)
+        simd.store(out, j, slope)
         slopes += slope
-        weighted += slope * where(slope > 0.0, load(grads, j), 0.0)
-    mass = total(slopes)
-    mean = total(weighted) / mass if mass > 0.0 else mass
+        weighted += slope * simd.where(slope > 0.0, simd.load(grads, j), 0.0)
+    mass = simd.total(slopes)
+    mean = simd.total(weighted) / mass if mass > 0.0 else mass
     for j in range(0, whole, width):
-        slope = load(out, j)
-        store(out, j, where(slope > 0.0, slope * (load(grads, j) - mean), 0.0))
-    store_first(out, whole, size - whole, where(last > 0.0, last * (last_grad - mean), 0.0))
+        slope = simd.load(out, j)
+        moved = slope * (simd.load(grads, j) - mean)
+        simd.store(out, j, simd.where(slope > 0.0, moved, 0.0))
+    moved = simd.where(last > 0.0, last * (grad - mean), 0.0)
+    simd.store_first(out, whole, size - whole, moved)
 
 
 @for_each_format
@@ -119,65 +83,67 @@ def _near_curvature(number):
 @inline
 def _listed_row(support, k, order, wants_order):
     """Write the gradients of the ``k``-th row's entries for ``r <= 1``; return that of ``r``."""
-    width, real = width_of(support.shares), support.shares.dtype.type
+    width, real = blocks.width_of(support.shares), support.shares.dtype.type
     start, end = support.starts[k], support.starts[k] + support.sizes[k]
-    zero, order = splat(real(0)), real(order)
+    zero, order = simd.splat(real(0)), real(order)
     mass = weighted = moved = 0.0
     for first in range(start, end, _CHUNK):
         part = tilt = zero
         for j in range(first, min(first + _CHUNK, end), width):
-            slope = _slope(load(support.shares, j), order)
-            store(support.slopes, j, slope)
+            slope = _slope(simd.load(support.shares, j), order)
+            simd.store(support.slopes, j, slope)
             part += slope
-            tilt += slope * load(support.grads, j)
-        mass, weighted = mass + wide_total(part), weighted + wide_total(tilt)
+            tilt += slope * simd.load(support.grads, j)
+        mass, weighted = mass + simd.wide_total(part), weighted + simd.wide_total(tilt)
     mean = real(weighted / mass if mass > 0.0 else 0.0)
     for j in range(start, end, width):
-        store(support.results, j, load(support.slopes, j) * (load(support.grads, j) - mean))
+        simd.store(
+            support.results, j, simd.load(support.slopes, j) * (simd.load(support.grads, j) - mean)
+        )
     if wants_order:
         for j in range(start, end, width):
-            share, slope = load(support.shares, j), load(support.slopes, j)
+            share, slope = simd.load(support.shares, j), simd.load(support.slopes, j)
             positive = share > 0.0
-            share = where(positive, share, 1.0)
+            share = simd.where(positive, share, 1.0)
             logs = logarithm(share - 1.0, share)
             theta = logs * -order
-            near = share * logs * logs * _near_curvature(where(theta < _NEAR, theta, _NEAR))
+            near = share * logs * logs * _near_curvature(simd.where(theta < _NEAR, theta, _NEAR))
             far = (slope - share - share * theta) / (order * order if order > 0.0 else 1.0)
-            terms = where(theta < _NEAR, near, far) * (mean - load(support.grads, j))
-            moved += wide_total(where(positive, terms, 0.0))
+            terms = simd.where(theta < _NEAR, near, far) * (mean - simd.load(support.grads, j))
+            moved += simd.wide_total(simd.where(positive, terms, 0.0))
     return moved
 
 
 @inline
 def _row_above_2(support, k, order):
     """Write the gradients of the ``k``-th row's entries for ``r > 1``; return that of ``r``."""
-    width, floor, reference = width_of(support.shares), math.inf, 0.0
+    width, floor, reference = blocks.width_of(support.shares), math.inf, 0.0
     start, end = support.starts[k], support.starts[k] + support.sizes[k]
     if start == end:
         return 0.0
     for j in range(start, end):
         reference = support.grads[j] if support.shares[j] < floor else reference
         floor = min(support.shares[j], floor)
-    slopes = weighted = splat(0.0)
+    slopes = weighted = simd.splat(0.0)
     for j in range(start, end, width):
-        share, grad = load(support.shares, j), load(support.grads, j) - reference
+        share, grad = simd.load(support.shares, j), simd.load(support.grads, j) - reference
         positive = share > 0.0
-        share = where(positive, share, floor)
-        slope = power((floor - share) / share, floor / share, splat(order - 1.0))
-        slope = where(positive, slope, 0.0)
-        store(support.slopes, j, slope)
-        store(support.grads, j, grad)
+        share = simd.where(positive, share, floor)
+        slope = power((floor - share) / share, floor / share, simd.splat(order - 1.0))
+        slope = simd.where(positive, slope, 0.0)
+        simd.store(support.slopes, j, slope)
+        simd.store(support.grads, j, grad)
         slopes += slope
         weighted += slope * grad
-    mean, moved = total(weighted) / total(slopes), splat(0.0)
+    mean, moved = simd.total(weighted) / simd.total(slopes), simd.splat(0.0)
     for j in range(start, end, width):
-        share, grad = load(support.shares, j), load(support.grads, j) - mean
-        store(support.grads, j, grad)
+        share, grad = simd.load(support.shares, j), simd.load(support.grads, j) - mean
+        simd.store(support.grads, j, grad)
         positive = share > 0.0
-        share = where(positive, share, 1.0)
+        share = simd.where(positive, share, 1.0)
         # The mean of the gradients weighted by s is now zero, so the term in s vanishes.
         terms = share * (1.0 - order * logarithm(share - 1.0, share)) * grad
-        moved += where(positive, terms, 0.0)
+        moved += simd.where(positive, terms, 0.0)
     log_factor = (1.0 - order) * math.log(floor)
     limit = np.float64(np.finfo(support.results.dtype).max)
     for j in range(start, end):
@@ -189,7 +155,7 @@ def _row_above_2(support, k, order):
             size = limit if log_size >= math.log(limit) else math.exp(log_size)
             result = math.copysign(size, grad)
         support.results[j] = min(max(result, -limit), limit)
-    return total(moved) / (order * order)
+    return simd.total(moved) / (order * order)
 
 
 @inline
@@ -199,14 +165,14 @@ def backward_rows(probs, grads, order, orders, out, order_grads, narrow, wide, s
     There is one ``order``, or one for each row in ``orders``. Entries with mass are listed in the
     precision of the rows (``narrow``), or in double precision for ``r > 1`` (``wide``).
     """
-    wants_order, group = order_grads.shape[0] > 0, rows_together(probs)
+    wants_order, group = order_grads.shape[0] > 0, blocks.rows_together(probs)
     dense = probs.shape[1] <= _DENSE and orders.shape[0] == 0 and order in (0.5, 1.0)
     if dense:
         for i in range(start, stop):
-            if order == 1.0:
-                _sparsemax_row(probs[i], grads[i], out[i])
+            if order == 1.0:  # as a constant, for which the compiler simplifies the slopes
+                _dense_row(probs[i], grads[i], 1.0, out[i])
             else:
-                _entmax15_row(probs[i], grads[i], out[i])
+                _dense_row(probs[i], grads[i], 0.5, out[i])
         if not wants_order:
             return
     for first in range(start, stop, group):
@@ -214,34 +180,32 @@ def backward_rows(probs, grads, order, orders, out, order_grads, narrow, wide, s
         for i in range(first, last):
             k = i - first
             wide.starts[k + 1], narrow.starts[k + 1] = wide.starts[k], narrow.starts[k]
-            if number_of_row(order, orders, i) > 1.0:
-                take_support(wide, k, probs[i], grads[i])
+            if blocks.number_of_row(order, orders, i) > 1.0:
+                blocks.take_support(wide, k, probs[i], grads[i])
             else:
-                take_support(narrow, k, probs[i], grads[i])
+                blocks.take_support(narrow, k, probs[i], grads[i])
         for i in range(first, last):
-            k, r = i - first, number_of_row(order, orders, i)
+            k, r = i - first, blocks.number_of_row(order, orders, i)
             moved = _row_above_2(wide, k, r) if r > 1.0 else _listed_row(narrow, k, r, wants_order)
             if wants_order:
                 order_grads[i] = moved
         for i in range(first, last):
             k = i - first
-            if number_of_row(order, orders, i) > 1.0:
-                scatter(probs[i], 0.0, wide.results, wide.starts[k], out[i])
+            if blocks.number_of_row(order, orders, i) > 1.0:
+                blocks.scatter(probs[i], 0.0, wide.results, wide.starts[k], out[i])
             elif not dense:
-                scatter(probs[i], 0.0, narrow.results, narrow.starts[k], out[i])
+                blocks.scatter(probs[i], 0.0, narrow.results, narrow.starts[k], out[i])
 
 
 @inline
 def loss_backward_rows(probs, targets, ignored, grads, out, start, stop):
     """Write ``g (p - e_y)`` of rows, zero where the target is ignored."""
-    size, width = probs.shape[1], width_of(probs)
-    whole = size // width * width
+    size, width = probs.shape[1], blocks.width_of(probs)
     for i in range(start, stop):
         kept = targets[i] != ignored
         grad = grads[i] if kept else probs.dtype.type(0)
-        for j in range(0, whole, width):
-            store(out[i], j, load(probs[i], j) * grad)
-        last = load_first(probs[i], whole, size - whole, 0.0)
-        store_first(out[i], whole, size - whole, last * grad)
+        for j in range(0, size, width):
+            share = simd.load_first(probs[i], j, size - j, 0.0)
+            simd.store_first(out[i], j, size - j, share * grad)
         if kept:
             out[i, targets[i]] -= grad

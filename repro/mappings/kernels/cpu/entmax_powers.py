@@ -28,19 +28,7 @@ import math
 import numpy as np
 from numba import types
 
-from repro.mappings.kernels.cpu.blocks import (
-    along_row,
-    centre,
-    compensated_add,
-    max_along_row,
-    pack,
-    scatter,
-    set_limits,
-    stride_of,
-    take_candidates,
-    take_lane_maxima,
-    width_of,
-)
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import chosen_by_type, inline
 from repro.mappings.kernels.cpu.elementary import (
     exponential,
@@ -58,23 +46,6 @@ from repro.mappings.kernels.cpu.entmax_solver import (
     is_narrow,
     order_of,
     write_rows,
-)
-from repro.mappings.kernels.cpu.simd import (
-    count,
-    highest,
-    join,
-    load,
-    lower_half,
-    magnitude,
-    maximum,
-    minimum,
-    splat,
-    sqrt,
-    store,
-    upper_half,
-    where,
-    wide_total,
-    zeros_like,
 )
 
 _UNSCREENED_ORDER = 0.2
@@ -107,7 +78,7 @@ _KINK, _SHARP_KINK, _WIDE_KINK = 2e-7, 6e-8, 1.4e-14
 _ENDINGS = 4
 """Maximum number of last steps in double precision; more than one if a kink was met."""
 _TIED_BELOW, _TIED_ABOVE = -1e-12, 1e-4
-"""For ``r > 1``, heights between these have few digits."""
+"""For ``r > 1``, heights ``1 + w / c`` between these are rounding errors of ``w / c`` to 1e-4."""
 _KINKED = 1e-12
 """Excess above which, for ``r > 1``, the rounding of ``c`` decides whether an entry has mass.
 
@@ -115,7 +86,7 @@ Rows with more are solved by logarithms; with 1e-8 here, float64 values are up t
 """
 _DEEPEST, _SHALLOWEST = -700.0, math.log(1e-2)
 """Bounds of the logarithm of the lowest height of tied rows, the upper one relative to ``c``."""
-_HALVINGS = 64
+_HALVINGS = 64  # of an interval of 700, down to 4e-17
 
 
 @inline
@@ -132,9 +103,9 @@ def _precise_excess(total, rise, order):
         return lambda total, rise, order: _excess(total, rise, order)
 
     def in_halves(total, rise, order):
-        low = _excess(lower_half(total), lower_half(rise), lower_half(order))
-        high = _excess(upper_half(total), upper_half(rise), upper_half(order))
-        return join(low, high)
+        low = _excess(simd.lower_half(total), simd.lower_half(rise), simd.lower_half(order))
+        high = _excess(simd.upper_half(total), simd.upper_half(rise), simd.upper_half(order))
+        return simd.join(low, high)
 
     return in_halves
 
@@ -145,25 +116,25 @@ def _compensated(block, mass, lost):
     if block.in_lanes:
         total = mass + lost
         return total, (mass - total) + lost
-    exact, real = wide_total(mass) + wide_total(lost), block.w.dtype.type
-    return splat(real(exact)), splat(real(exact - np.float64(real(exact))))
+    exact, real = simd.wide_total(mass) + simd.wide_total(lost), block.w.dtype.type
+    return simd.splat(real(exact)), simd.splat(real(exact - np.float64(real(exact))))
 
 
 @inline
-def _sums(block, columns, rise, slowness):
+def _sums(block, columns, rise, inverse_order):
     """Return ``Σ h^{1/r}``, its rounding error, rough ``Σ h^{1/r - 1}``; store ``h^{1/r}``."""
-    width = width_of(block.w)
-    mass = lost = slope = zeros_like(rise)
+    width = blocks.width_of(block.w)
+    mass = lost = slope = simd.zeros_like(rise)
     for k in range(0, columns * width, width):
-        w = load(block.w, k)
-        below = maximum(w * rise + w, -1.0)  # rounded once where there are fused operations
+        w = simd.load(block.w, k)
+        below = simd.maximum(w * rise + w, -1.0)  # rounded once where there are fused operations
         height = below + 1.0
-        share = power(below, height, slowness)
-        store(block.shares, k, share)
-        mass, lost = compensated_add(mass, lost, share)
-        slope += share * reciprocal(where(height > 0.0, height, 1.0))
+        share = power(below, height, inverse_order)
+        simd.store(block.shares, k, share)
+        mass, lost = blocks.compensated_add(mass, lost, share)
+        slope += share * reciprocal(simd.where(height > 0.0, height, 1.0))
     total, rest = _compensated(block, mass, lost)
-    return maximum(total, 1.0), rest, maximum(along_row(block, slope), 1.0)
+    return simd.maximum(total, 1.0), rest, simd.maximum(blocks.along_row(block, slope), 1.0)
 
 
 @inline
@@ -171,28 +142,31 @@ def _newton_cut(total, slope, excess):
     """Return the relative decrease of ``c`` by Newton's step for the norm, given its logarithm."""
     # 1 - exp(-x) loses digits for small x, where the Padé approximant is exact.
     near = excess / (1.0 + excess * (0.5 + excess * (1.0 / 12.0)))
-    far = 1.0 - exponential(maximum(minimum(-1.0 * excess, 60.0), -60.0))
-    cut = total / slope * where(magnitude(excess) < 0.1, near, far)
-    return minimum(cut, _LARGEST_CUT)
+    far = 1.0 - exponential(simd.maximum(simd.minimum(-1.0 * excess, 60.0), -60.0))
+    cut = total / slope * simd.where(simd.magnitude(excess) < 0.1, near, far)
+    return simd.minimum(cut, _LARGEST_CUT)
 
 
 @inline
-def _rough_step(block, columns, rise, order, slowness):
+def _rough_step(block, columns, rise, order, inverse_order):
     """Return the relative decrease of ``c`` by a step, and the excess, by powers of five digits."""
-    width, growth = width_of(block.w), rise + 1.0
-    total = slope = zeros_like(rise)
+    width, growth = blocks.width_of(block.w), rise + 1.0
+    total = slope = simd.zeros_like(rise)
     for k in range(0, columns * width, width):
-        height = load(block.w, k) * growth + 1.0
+        height = simd.load(block.w, k) * growth + 1.0
         positive = height > 0.0
-        height = where(positive, height, 1.0)
-        share = where(positive, rough_power(height, slowness), 0.0)
+        height = simd.where(positive, height, 1.0)
+        share = simd.where(positive, rough_power(height, inverse_order), 0.0)
         total += share
         slope += share * reciprocal(height)
-    total, slope = maximum(along_row(block, total), 1.0), maximum(along_row(block, slope), 1.0)
+    total, slope = (
+        simd.maximum(blocks.along_row(block, total), 1.0),
+        simd.maximum(blocks.along_row(block, slope), 1.0),
+    )
     if is_narrow(block):
         # Five digits are enough for r <= 1, and one power is quicker than logarithms.
         excess = 1.0 - rough_power(1.0 / total, order) * growth
-        return minimum(total * excess / slope, _LARGEST_CUT), excess
+        return simd.minimum(total * excess / slope, _LARGEST_CUT), excess
     excess = _excess(total, rise, order)
     return _newton_cut(total, slope, excess), excess
 
@@ -200,61 +174,68 @@ def _rough_step(block, columns, rise, order, slowness):
 @inline
 def _new_bracket(order, size):
     """Return bounds of ``1 / c`` for ``size`` entries, and infinity as the previous excess."""
-    zero, high = zeros_like(order), exponential(minimum(order * math.log(size), -_DEEPEST))
+    zero, high = (
+        simd.zeros_like(order),
+        exponential(simd.minimum(order * math.log(size), -_DEEPEST)),
+    )
     return zero + 0.5, 2.0 * high, zero + math.inf
 
 
 @inline
 def _advance(block, rise, cut, excess, order, bracket):
-    """Return ``1 / c - 1`` and the bracket after a step, and which rows cannot move."""
+    """Return ``1 / c - 1`` and the bracket after a step, and which rows cannot move.
+
+    Newton's step is ``1 / c <- 1 / (c (1 - cut))``. For ``r > 1``, where it leaves the bracket or
+    the excess has not halved, ``c`` becomes the geometric mean of the ends.
+    """
     low, high, last = bracket
-    newton, above_2 = maximum((rise + cut) / (1.0 - cut), 0.0), order > 1.0
-    if is_narrow(block) or count(above_2) == 0:
+    newton, above_2 = simd.maximum((rise + cut) / (1.0 - cut), 0.0), order > 1.0
+    if is_narrow(block) or simd.count(above_2) == 0:
         return newton, bracket, above_2
     growth, reached = rise + 1.0, newton + 1.0
-    low, high = where(excess > 0.0, growth, low), where(excess > 0.0, high, growth)
-    size = magnitude(excess)
+    low, high = simd.where(excess > 0.0, growth, low), simd.where(excess > 0.0, high, growth)
+    size = simd.magnitude(excess)
     taken = (low < reached) & (reached < high) & (size < _HALVED * last)
-    middle = sqrt(low) * sqrt(high)
+    middle = simd.sqrt(low) * simd.sqrt(high)
     stuck = above_2 & ((middle <= low) | (middle >= high)) & ~taken
-    following = where(taken | ~above_2, newton, middle - 1.0)
-    return where(stuck, rise, following), (low, high, size), stuck
+    following = simd.where(taken | ~above_2, newton, middle - 1.0)
+    return simd.where(stuck, rise, following), (low, high, size), stuck
 
 
 @inline
-def _bound(block, columns, order, slowness):
+def _bound(block, columns, order, inverse_order):
     """Return a lower bound of ``1 / c - 1`` from the lane maxima of the rows.
 
     For larger ``r``, it starts at the root of a curve without powers; one Newton step with powers
     follows, as a second one would exclude no more entries.
     """
-    rise = zeros_like(order)
+    rise = simd.zeros_like(order)
     rational, above_2 = order > _RATIONAL_START, order > 1.0
-    if count(rational) > 0:
-        c, _ = descend(block, columns, rise + 1.0, count(above_2) > 0, COARSE)
-        rise = where(rational, 1.0 / c - 1.0, rise)
-    cut, _ = _rough_step(block, columns, rise, order, slowness)
-    rise = where(above_2, rise, maximum((rise + cut) / (1.0 - cut), 0.0))
-    return maximum(rise - _BOUND_ROUNDING * (rise + order), 0.0)
+    if simd.count(rational) > 0:
+        c, _ = descend(block, columns, rise + 1.0, simd.count(above_2) > 0, COARSE)
+        rise = simd.where(rational, 1.0 / c - 1.0, rise)
+    cut, _ = _rough_step(block, columns, rise, order, inverse_order)
+    rise = simd.where(above_2, rise, simd.maximum((rise + cut) / (1.0 - cut), 0.0))
+    return simd.maximum(rise - _BOUND_ROUNDING * (rise + order), 0.0)
 
 
 @inline
-def _descend_roughly(block, columns, rise, order, slowness, usual):
+def _descend_roughly(block, columns, rise, order, inverse_order, usual):
     """Return ``1 / c - 1`` after the last rough step."""
-    bracket, moves = _new_bracket(order, columns * width_of(block.w)), usual
-    enough = where(order > 0.5, _ROUGH_EXCESS * order, _ROUGH_STEP)
+    bracket, moves = _new_bracket(order, columns * blocks.width_of(block.w)), usual
+    enough = simd.where(order > 0.5, _ROUGH_EXCESS * order, _ROUGH_STEP)
     for _ in range(PASSES):
-        cut, excess = _rough_step(block, columns, rise, order, slowness)
+        cut, excess = _rough_step(block, columns, rise, order, inverse_order)
         following, bracket, stuck = _advance(block, rise, cut, excess, order, bracket)
-        rise = where(moves, following, rise)
-        moves = moves & (magnitude(excess) > enough) & ~stuck
-        if count(moves) == 0:
+        rise = simd.where(moves, following, rise)
+        moves = moves & (simd.magnitude(excess) > enough) & ~stuck
+        if simd.count(moves) == 0:
             break
     return rise
 
 
 @inline
-def _take_last_step(block, columns, rise, cut, slowness):
+def _take_last_step(block, columns, rise, cut, inverse_order):
     """Lower all shares by two terms of the power's series.
 
     A share is NaN where a step back is longer than a height, which the rounding of ``c`` may have
@@ -263,68 +244,70 @@ def _take_last_step(block, columns, rise, cut, slowness):
     Returns:
         The sum of the shares, its rounding error, its decrease, and ``Σ p w``.
     """
-    width = width_of(block.w)
-    mass = moment = lost = less = zeros_like(rise)
+    width = blocks.width_of(block.w)
+    mass = moment = lost = less = simd.zeros_like(rise)
     for k in range(0, columns * width, width):
-        w, before = load(block.w, k), load(block.shares, k)
+        w, before = simd.load(block.w, k), simd.load(block.shares, k)
         height = (w * rise + w) + 1.0
-        part = cut * reciprocal(where(height > 0.0, height, 1.0))
-        fall = slowness * part * (1.0 - 0.5 * (slowness - 1.0) * part)
-        share = where(height + cut > 0.0, maximum(before - before * fall, 0.0), math.nan)
-        share = where(height > cut, share, 0.0)
-        store(block.shares, k, share)
+        part = cut * reciprocal(simd.where(height > 0.0, height, 1.0))
+        fall = inverse_order * part * (1.0 - 0.5 * (inverse_order - 1.0) * part)
+        share = simd.where(height + cut > 0.0, simd.maximum(before - before * fall, 0.0), math.nan)
+        share = simd.where(height > cut, share, 0.0)
+        simd.store(block.shares, k, share)
         less += before - share
-        mass, lost = compensated_add(mass, lost, share)
+        mass, lost = blocks.compensated_add(mass, lost, share)
         moment += share * w
     found, rest = _compensated(block, mass, lost)
-    return found, rest, along_row(block, less), along_row(block, moment)
+    return found, rest, blocks.along_row(block, less), blocks.along_row(block, moment)
 
 
 @inline
-def _solve_powers(block, columns, rise, order, slowness, usual):
-    """Fill ``shares`` with unnormalized distributions, and write their totals, moments, leads.
+def _solve_powers(block, columns, rise, order, inverse_order, usual):
+    """Fill ``shares`` with unnormalized distributions, and write their totals, moments, heads.
 
     Returns:
         The rows that are not settled.
     """
     above_2 = order > 1.0
-    enough = where(above_2, _EXCESS_ABOVE_2 * order, 0.5 * math.sqrt(np.finfo(block.w.dtype).eps))
-    kink, endings = where(order > 0.5, _SHARP_KINK, _KINK), 1
+    enough = simd.where(
+        above_2, _EXCESS_ABOVE_2 * order, 0.5 * math.sqrt(np.finfo(block.w.dtype).eps)
+    )
+    kink, endings = simd.where(order > 0.5, _SHARP_KINK, _KINK), 1
     if not is_narrow(block):
-        kink, endings = zeros_like(order) + _WIDE_KINK, _ENDINGS
-    rise = _descend_roughly(block, columns, rise, order, slowness, usual)
+        kink, endings = simd.zeros_like(order) + _WIDE_KINK, _ENDINGS
+    rise = _descend_roughly(block, columns, rise, order, inverse_order, usual)
     unsettled, excess = usual, rise
     for _ in range(endings):
-        bracket = _new_bracket(order, columns * width_of(block.w))
+        bracket = _new_bracket(order, columns * blocks.width_of(block.w))
         total = slope = cut = rise
         moves = usual
         for _ in range(PASSES):
-            total, rest, slope = _sums(block, columns, rise, slowness)
+            total, rest, slope = _sums(block, columns, rise, inverse_order)
             excess = _precise_excess(total, rise, order) + order * rest / total
             cut = _newton_cut(total, slope, excess)
-            moves &= magnitude(excess) > enough
-            if count(moves) == 0:
+            moves &= simd.magnitude(excess) > enough
+            if simd.count(moves) == 0:
                 break
             following, bracket, stuck = _advance(block, rise, cut, excess, order, bracket)
-            rise = where(moves, following, rise)
+            rise = simd.where(moves, following, rise)
             moves &= ~stuck
-        cut = where(above_2, 0.0, cut)
-        found, rest, less, moment = _take_last_step(block, columns, rise, cut, slowness)
+        cut = simd.where(above_2, 0.0, cut)
+        found, rest, less, moment = _take_last_step(block, columns, rise, cut, inverse_order)
         # The sum of the shares is c^{-1/r} unless the last step has met a kink.
         change = less / total
         left = excess - order * change * (1.0 + 0.5 * change)
-        unsettled = usual & ~(magnitude(left) <= kink * order) & ~above_2
-        store(block.totals, 0, found)
-        store(block.rests, 0, rest)
-        store(block.moments, 0, moment)
-        store(block.leads, 0, (rise + cut) / (rise + 1.0) / order)
-        store(block.scales, 0, 1.0 / (rise + 1.0))
-        if count(unsettled) == 0:
+        unsettled = usual & ~(simd.magnitude(left) <= kink * order) & ~above_2
+        simd.store(block.totals, 0, found)
+        simd.store(block.tails, 0, rest)
+        simd.store(block.moments, 0, moment)
+        simd.store(block.heads, 0, (rise + cut) / (rise + 1.0) / order)
+        simd.store(block.scales, 0, 1.0 / (rise + 1.0))
+        if simd.count(unsettled) == 0:
             break
-        rise = where(unsettled, maximum((rise + cut) / (1.0 - cut), 0.0), rise)
+        rise = simd.where(unsettled, simd.maximum((rise + cut) / (1.0 - cut), 0.0), rise)
     if is_narrow(block):
         return unsettled
-    kinked = usual & (magnitude(excess) > _KINKED * order)
+    kinked = usual & (simd.magnitude(excess) > _KINKED * order)
     return unsettled | (above_2 & (kinked | _has_ties(block, columns, rise)))
 
 
@@ -333,39 +316,39 @@ def _solve_powers(block, columns, rise, order, slowness, usual):
 
 @inline
 def _has_ties(block, columns, rise):
-    """Return which rows have a height with few digits."""
-    width, found = width_of(block.w), zeros_like(rise)
+    """Return which rows have a height ``1 + w / c`` so small that rounding is most of it."""
+    width, found = blocks.width_of(block.w), simd.zeros_like(rise)
     for k in range(0, columns * width, width):
-        w = load(block.w, k)
+        w = simd.load(block.w, k)
         height = (w * rise + w) + 1.0
-        found = where((height > _TIED_BELOW) & (height < _TIED_ABOVE), 1.0, found)
-    return max_along_row(block, found) > 0.0
+        found = simd.where((height > _TIED_BELOW) & (height < _TIED_ABOVE), 1.0, found)
+    return blocks.max_along_row(block, found) > 0.0
 
 
 @inline
 def _move_down(block, columns, distance):
     """Subtract ``distance`` from all entries; return the lowest one that is still positive."""
-    width, lowest = width_of(block.w), splat(block.w.dtype.type(np.inf))
+    width, lowest = blocks.width_of(block.w), simd.splat(block.w.dtype.type(np.inf))
     for k in range(0, columns * width, width):
-        w = load(block.w, k) - distance
-        store(block.w, k, w)
-        lowest = where((w > 0.0) & (w < lowest), w, lowest)
-    return -highest(-1.0 * lowest)
+        w = simd.load(block.w, k) - distance
+        simd.store(block.w, k, w)
+        lowest = simd.where((w > 0.0) & (w < lowest), w, lowest)
+    return -simd.highest(-1.0 * lowest)
 
 
 @inline
-def _raised(block, columns, rise, slowness):
+def _raised(block, columns, rise, inverse_order):
     """Store ``p = (w + rise)^{1/r}`` in ``shares``; return ``Σ p`` and ``Σ p w``."""
-    width, rise = width_of(block.w), splat(block.w.dtype.type(rise))
-    mass = moment = zeros_like(rise)
+    width, rise = blocks.width_of(block.w), simd.splat(block.w.dtype.type(rise))
+    mass = moment = simd.zeros_like(rise)
     for k in range(0, columns * width, width):
-        w = load(block.w, k)
+        w = simd.load(block.w, k)
         height = w + rise
-        share = power(height - 1.0, maximum(height, 0.0), splat(slowness))
-        store(block.shares, k, share)
+        share = power(height - 1.0, simd.maximum(height, 0.0), simd.splat(inverse_order))
+        simd.store(block.shares, k, share)
         mass += share
         moment += share * w
-    return wide_total(mass), wide_total(moment)
+    return simd.wide_total(mass), simd.wide_total(moment)
 
 
 @inline
@@ -375,15 +358,19 @@ def _solve_tied(block, columns, order):
     Entries are taken relative to the lowest with mass, which is close to the threshold, and the
     logarithm of its height is found by bisection.
     """
-    width, c, anchors = width_of(block.w), load(block.scales, 0), zeros_like(load(block.w, 0))
+    width, c, anchors = (
+        blocks.width_of(block.w),
+        simd.load(block.scales, 0),
+        simd.zeros_like(simd.load(block.w, 0)),
+    )
     for k in range(0, columns * width, width):
-        w = load(block.w, k)
-        anchors = where((w + c > _TIED_BELOW * c) & (w < anchors), w, anchors)
-    anchor, slowness = -highest(-1.0 * anchors), block.w.dtype.type(1.0 / order)
+        w = simd.load(block.w, k)
+        anchors = simd.where((w + c > _TIED_BELOW * c) & (w < anchors), w, anchors)
+    anchor, inverse_order = -simd.highest(-1.0 * anchors), block.w.dtype.type(1.0 / order)
     low, high = _DEEPEST, _SHALLOWEST + math.log(-anchor)
     above, middle, halvings, lifting = _move_down(block, columns, anchor), low, 0, True
     while halvings < _HALVINGS:
-        mass, _ = _raised(block, columns, math.exp(middle), slowness)
+        mass, _ = _raised(block, columns, math.exp(middle), inverse_order)
         if lifting and mass > 1.0 and above < math.inf:
             anchor += above
             above = _move_down(block, columns, above)
@@ -391,16 +378,16 @@ def _solve_tied(block, columns, order):
         if not lifting:
             low, high = (low, middle) if mass > 1.0 else (middle, high)
         lifting, halvings, middle = False, halvings + 1, 0.5 * (low + high)
-    mass, moment = _raised(block, columns, math.exp(high), slowness)
-    block.totals[:], block.rests[:], block.moments[:] = mass, 0.0, moment + anchor * mass
-    block.leads[:] = (1.0 - (math.exp(high) - anchor)) / order
+    mass, moment = _raised(block, columns, math.exp(high), inverse_order)
+    block.totals[:], block.tails[:], block.moments[:] = mass, 0.0, moment + anchor * mass
+    block.heads[:] = (1.0 - (math.exp(high) - anchor)) / order
 
 
 @inline
 def _write_powers(problem, block, i, k):
     """Write the distribution of row ``i``, the ``k``-th of the block."""
-    start = k * stride_of(problem.rows) if block.in_lanes else 0
-    scatter(problem.rows[i], block.limits[k], block.packed, start, problem.probs[i])
+    start = k * blocks.stride_of(problem.rows) if block.in_lanes else 0
+    blocks.scatter(problem.rows[i], block.limits[k], block.packed, start, problem.probs[i])
 
 
 @inline
@@ -412,22 +399,22 @@ def solve_powers(problem, block, states, state, first, stop):
         r = order_of(problem, min(first + k, last))
         # Rows in other states, and NaN, get an order that is valid in this precision.
         block.orders[k] = block.w.dtype.type(min(max(r, low), high) if r >= 0.0 else 1.0)
-    columns = take_lane_maxima(block, rows, first, last)
-    order = load(block.orders, 0)
-    slowness, rise = 1.0 / order, zeros_like(order)
-    if rows.shape[1] > UNSCREENED or count(order > _UNSCREENED_ORDER) > 0:
-        centre(block, columns)
-        rise = _bound(block, columns, order, slowness)
-    set_limits(block, 1.0 / (1.0 + rise), slowness, np.finfo(rows.dtype).eps)
-    columns = take_candidates(block, rows, first, last)
-    usual = (load(block.bads, 0) == 0.0) & (load(block.peaks, 0) > -np.inf)
-    unsettled = _solve_powers(block, columns, rise, order, slowness, usual)
-    if count(unsettled) > 0 and not block.in_lanes and block.orders[0] > 1.0:
+    columns = blocks.take_lane_maxima(block, rows, first, last)
+    order = simd.load(block.orders, 0)
+    inverse_order, rise = 1.0 / order, simd.zeros_like(order)
+    if rows.shape[1] > UNSCREENED or simd.count(order > _UNSCREENED_ORDER) > 0:
+        blocks.centre(block, columns)
+        rise = _bound(block, columns, order, inverse_order)
+    blocks.set_limits(block, 1.0 / (1.0 + rise), inverse_order, np.finfo(rows.dtype).eps)
+    columns = blocks.take_candidates(block, rows, first, last)
+    usual = (simd.load(block.invalid, 0) == 0.0) & (simd.load(block.peaks, 0) > -np.inf)
+    unsettled = _solve_powers(block, columns, rise, order, inverse_order, usual)
+    if simd.count(unsettled) > 0 and not block.in_lanes and block.orders[0] > 1.0:
         _solve_tied(block, columns, np.float64(block.orders[0]))
         unsettled &= ~unsettled
-    total = load(block.totals, 0)
+    total = simd.load(block.totals, 0)
     scale = 1.0 / total
-    store(block.scales, 0, where(unsettled & usual, 0.0, scale))
-    store(block.rests, 0, scale * ((1.0 - total * scale) - scale * load(block.rests, 0)))
-    pack(block, block.shares, columns, stride_of(rows))
+    simd.store(block.scales, 0, simd.where(unsettled & usual, 0.0, scale))
+    simd.store(block.tails, 0, scale * ((1.0 - total * scale) - scale * simd.load(block.tails, 0)))
+    blocks.pack(block, block.shares, columns, blocks.stride_of(rows))
     return write_rows(problem, block, states, state, first, stop, _write_powers)

@@ -26,36 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repro.mappings.kernels.cpu.blocks import (
-    LINE,
-    along_row,
-    candidate,
-    centre,
-    compensated_add,
-    fill,
-    max_along_row,
-    number_of_row,
-    rows_in,
-    set_limits,
-    take_candidates,
-    take_lane_maxima,
-    width_of,
-)
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import inline
-from repro.mappings.kernels.cpu.simd import (
-    count,
-    load,
-    load_first_as,
-    magnitude,
-    maximum,
-    minimum,
-    splat,
-    sqrt,
-    store,
-    store_first,
-    where,
-    zeros_like,
-)
 
 PASSES = 100
 """Maximum number of passes: Newton's method needs two to ten, bisection up to 70."""
@@ -85,7 +57,7 @@ class Problem(NamedTuple):
 @inline
 def order_of(problem, i):
     """Return ``r = α - 1`` of a row."""
-    return number_of_row(problem.order, problem.orders, i)
+    return blocks.number_of_row(problem.order, problem.orders, i)
 
 
 @inline
@@ -106,7 +78,7 @@ def solve_rows(solve, problem, narrow, wide, wide_row, states, start, stop):
     row alone, so results do not depend on batching. ``states`` has an entry per row of ``narrow``;
     ``solve`` is :func:`solve_rational` or ``solve_powers``.
     """
-    wrong, group, many = 0, states.shape[0], rows_in(wide)
+    wrong, group, many = 0, states.shape[0], blocks.rows_in(wide)
     for first in range(start, stop, group):
         last = min(first + group, stop)
         states[:], singles = WIDE, 0
@@ -141,9 +113,9 @@ def write_rows(problem, block, states, state, first, stop, write):
         i = first + k
         if states[k] != state:
             continue
-        bad = block.bads[k] > 0.0 or not order_of(problem, i) >= 0.0
+        bad = block.invalid[k] > 0.0 or not order_of(problem, i) >= 0.0
         if bad or block.peaks[k] == -np.inf:
-            fill(problem.probs[i], math.nan if bad else 0.0)
+            blocks.fill(problem.probs[i], math.nan if bad else 0.0)
             block.moments[k] = math.nan
         elif block.scales[k] == 0.0 and (is_narrow(block) or block.in_lanes):
             states[k] = ALONE
@@ -168,7 +140,7 @@ def _write_loss(problem, block, i, k):
         loss = math.inf
     else:
         moment = np.float64(block.moments[k]) / block.totals[k]
-        best = (moment + block.leads[k]) / (1.0 + np.float64(block.orders[k]))
+        best = (moment + block.heads[k]) / (1.0 + np.float64(block.orders[k]))
         loss = best - min(np.float64(row[target]) - block.tops[k], 0.0)
         loss = loss if not loss < 0.0 else 0.0
     problem.losses[i] = loss
@@ -180,7 +152,7 @@ def _write_loss(problem, block, i, k):
 
 @inline
 def _is_positive(height):
-    return where(height > 0.0, 1.0, 0.0)
+    return simd.where(height > 0.0, 1.0, 0.0)
 
 
 @inline
@@ -191,22 +163,28 @@ def _squared(height):
 @inline
 def _rational_sums(block, columns, c, term):
     """Return ``Σ h`` and ``Σ term(h)`` of the heights ``h = [w + c]_+``."""
-    w, width = block.w, width_of(block.w)
-    mass = more = terms = others = zeros_like(c)
-    for k in range(0, columns * width, LINE * width):
-        a, b = maximum(load(w, k) + c, 0.0), maximum(load(w, k + width) + c, 0.0)
+    w, width = block.w, blocks.width_of(block.w)
+    mass = more = terms = others = simd.zeros_like(c)
+    for k in range(0, columns * width, blocks.LINE * width):
+        a, b = (
+            simd.maximum(simd.load(w, k) + c, 0.0),
+            simd.maximum(simd.load(w, k + width) + c, 0.0),
+        )
         mass += a + b
         terms += term(a) + term(b)
-        a, b = maximum(load(w, k + 2 * width) + c, 0.0), maximum(load(w, k + 3 * width) + c, 0.0)
+        a, b = (
+            simd.maximum(simd.load(w, k + 2 * width) + c, 0.0),
+            simd.maximum(simd.load(w, k + 3 * width) + c, 0.0),
+        )
         more += a + b
         others += term(a) + term(b)
-    return along_row(block, mass + more), along_row(block, terms + others)
+    return blocks.along_row(block, mass + more), blocks.along_row(block, terms + others)
 
 
 @inline
 def descend(block, columns, c, linear, enough):
     """Descend to the root by Newton steps; return ``c``, still above it, and the step left over."""
-    step, above = zeros_like(c), 2.0 * np.finfo(block.w.dtype).eps
+    step, above = simd.zeros_like(c), 2.0 * np.finfo(block.w.dtype).eps
     for _ in range(PASSES):
         if linear:
             mass, size = _rational_sums(block, columns, c, _is_positive)
@@ -214,54 +192,55 @@ def descend(block, columns, c, linear, enough):
             step = excess / size
         else:
             mass, squares = _rational_sums(block, columns, c, _squared)
-            norm = sqrt(squares)
+            norm = simd.sqrt(squares)
             excess = norm - 1.0
             step = norm * excess / mass
         lower = (c - step) + above
         moves = (excess > enough) & (lower < c)
-        if count(moves) == 0:
+        if simd.count(moves) == 0:
             break
-        c = where(moves, lower, c)
+        c = simd.where(moves, lower, c)
     return c, step
 
 
 @inline
 def _rational_share(w, c, step, linear):
     """Return a share; the last step is subtracted from ``w + c``, which is finer than ``c``."""
-    kept = maximum((w + c) - step, 0.0)
+    kept = simd.maximum((w + c) - step, 0.0)
     return kept if linear else kept * kept
 
 
 @inline
 def _rational_totals(block, columns, c, step, linear):
     """Return ``Σ p`` (compensated), ``Σ p w`` and the least distance of an entry from ``-c``."""
-    width = width_of(block.w)
-    mass = moment = lost = zeros_like(c)
+    width = blocks.width_of(block.w)
+    mass = moment = lost = simd.zeros_like(c)
     nearest = mass + 1.0
     for k in range(0, columns * width, width):
-        w = load(block.w, k)
+        w = simd.load(block.w, k)
         share = _rational_share(w, c, step, linear)
-        mass, lost = compensated_add(mass, lost, share)
+        mass, lost = blocks.compensated_add(mass, lost, share)
         moment += share * w
-        nearest = minimum(magnitude((w + c) - step), nearest)
-    nearest = -1.0 * max_along_row(block, -1.0 * nearest)
-    return along_row(block, mass + lost), along_row(block, moment), nearest
+        nearest = simd.minimum(simd.magnitude((w + c) - step), nearest)
+    nearest = -1.0 * blocks.max_along_row(block, -1.0 * nearest)
+    return blocks.along_row(block, mass + lost), blocks.along_row(block, moment), nearest
 
 
 @inline
 def _write_rational(problem, block, i, k):
     """Write the distribution of row ``i``, the ``k``-th of the block, from its scores."""
     row, out, linear = problem.rows[i], problem.probs[i], problem.order == 1.0
-    size, width, top, order = row.shape[0], width_of(block.w), block.tops[k], block.orders[k]
-    c, step, scale = block.shares[k], block.leads[k], block.scales[k]
+    size, width, top, order = row.shape[0], blocks.width_of(block.w), block.tops[k], block.orders[k]
+    c, step, scale = block.shares[k], block.heads[k], block.scales[k]
     whole = size // width * width
     for j in range(0, whole, width):
-        w = candidate(load_first_as(block.w, row, j, width, -np.inf), top, order)
-        store(out, j, _rational_share(w, c, step, linear) * scale)
-    w = candidate(load_first_as(block.w, row, whole, size - whole, -np.inf), top, order)
-    store_first(out, whole, size - whole, _rational_share(w, c, step, linear) * scale)
+        w = blocks.candidate(simd.load_first_as(block.w, row, j, width, -np.inf), top, order)
+        simd.store(out, j, _rational_share(w, c, step, linear) * scale)
+    last = simd.load_first_as(block.w, row, whole, size - whole, -np.inf)
+    w = blocks.candidate(last, top, order)
+    simd.store_first(out, whole, size - whole, _rational_share(w, c, step, linear) * scale)
     # For the loss: ``(1 - c) / r``, with the last step taken.
-    block.leads[k] = block.w.dtype.type((1.0 - (np.float64(c) - step)) / problem.order)
+    block.heads[k] = block.w.dtype.type((1.0 - (np.float64(c) - step)) / problem.order)
 
 
 @inline
@@ -270,23 +249,23 @@ def solve_rational(problem, block, states, state, first, stop):
     rows, last, linear = problem.rows, stop - 1, problem.order == 1.0
     dtype, rounding = block.w.dtype.type, np.finfo(rows.dtype).eps
     block.orders[:] = dtype(problem.order)
-    columns = take_lane_maxima(block, rows, first, last)
-    c = splat(dtype(1))
+    columns = blocks.take_lane_maxima(block, rows, first, last)
+    c = simd.splat(dtype(1))
     if rows.shape[1] > UNSCREENED:
-        centre(block, columns)
+        blocks.centre(block, columns)
         c, _ = descend(block, columns, c, linear, COARSE)
-    set_limits(block, c, dtype(1.0 / problem.order), rounding)
-    columns = take_candidates(block, rows, first, last)
+    blocks.set_limits(block, c, dtype(1.0 / problem.order), rounding)
+    columns = blocks.take_candidates(block, rows, first, last)
     c, step = descend(block, columns, c, linear, 0.0)
     mass, moment, nearest = _rational_totals(block, columns, c, step, linear)
     scale = 1.0 / mass
     if is_narrow(block):
         # Entries tied next to the threshold may have lost small shares: scale 0 marks a failure.
-        settled = (magnitude(mass - 1.0) <= 2.0 * rounding) & (nearest > 2.0 * rounding)
-        scale = where(settled, scale, 0.0)
-    store(block.totals, 0, mass)
-    store(block.moments, 0, moment)
-    store(block.scales, 0, scale)
-    store(block.leads, 0, step)
-    store(block.shares, 0, c)
+        settled = (simd.magnitude(mass - 1.0) <= 2.0 * rounding) & (nearest > 2.0 * rounding)
+        scale = simd.where(settled, scale, 0.0)
+    simd.store(block.totals, 0, mass)
+    simd.store(block.moments, 0, moment)
+    simd.store(block.scales, 0, scale)
+    simd.store(block.heads, 0, step)
+    simd.store(block.shares, 0, c)
     return write_rows(problem, block, states, state, first, stop, _write_rational)

@@ -26,50 +26,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repro.mappings.kernels.cpu.blocks import (
-    LINE,
-    TILED,
-    candidate,
-    centre,
-    fill,
-    lane_maxima,
-    new_block,
-    stride_of,
-    take_lane_maxima,
-    transpose_lists,
-    width_of,
-)
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import allocating, inline
-from repro.mappings.kernels.cpu.entmax_solver import descend
+from repro.mappings.kernels.cpu.entmax_solver import COARSE, descend
 from repro.mappings.kernels.cpu.segments import sweep, trace_back
-from repro.mappings.kernels.cpu.simd import (
-    compress,
-    count,
-    expand,
-    highest,
-    load,
-    load_first,
-    magnitude,
-    maximum,
-    minimum,
-    splat,
-    store,
-    store_first,
-    store_positions,
-    transpose,
-    where,
-    zeros_like,
-)
 
 LEAST, MOST = 1e-5, 0.5
 """Range of ``λ`` for tiles: below, float32 does not resolve ties; above, shares lose digits."""
-_COARSE = 1e-2
-_LOOSER = 1.0 + 1e-6
-_PASSES = 64
-_LEVEL_PASSES = 200
+_PASSES = 64  # bounds the loop of Newton's method, in which T rises in every step
+_LEVEL_PASSES = 200  # likewise, in double precision
 _STEPS = 2
 """Newton steps for the bound of the threshold; more would exclude few more entries."""
-_MARGIN = 1e-6
+_MARGIN = 1e-6  # relative: more than the rounding of a limit in float32
 _ROUNDS = 24
 """Depth of nested splits after which a row is left to the linear algorithm."""
 
@@ -108,14 +76,14 @@ class Line(NamedTuple):
 @allocating
 def new_tile(rows):
     """Allocate the workspace for short rows; for long rows it is not usable."""
-    block = new_block(rows, rows, rows.shape[1] <= TILED)
+    block = blocks.new_block(rows, rows, rows.shape[1] <= blocks.TILED)
     memory = np.empty((5, block.w.shape[0]), rows.dtype)
-    positions = np.empty(stride_of(rows), rows.dtype)
+    positions = np.empty(blocks.stride_of(rows), rows.dtype)
     for j in range(positions.shape[0]):
         positions[j] = j
     return Tile(
         block, memory[0], memory[1], memory[2], memory[3], memory[4], positions,
-        np.zeros(width_of(rows), rows.dtype),
+        np.zeros(blocks.width_of(rows), rows.dtype),
     )  # fmt: skip
 
 
@@ -123,7 +91,10 @@ def new_tile(rows):
 def new_line(rows):
     """Allocate the workspace for one row."""
     n = rows.shape[1]
-    reals, integers = np.empty((10, 2 * n + 1)), np.empty((3, n + 2 * width_of(rows)), np.int32)
+    reals, integers = (
+        np.empty((10, 2 * n + 1)),
+        np.empty((3, n + 2 * blocks.width_of(rows)), np.int32),
+    )
     reals[9, :] = 1.0
     return Line(
         reals[0], reals[1], reals[2], reals[3], reals[4], reals[5], reals[6], reals[7], reals[8],
@@ -135,38 +106,33 @@ def new_line(rows):
 
 
 @inline
-def _keep(entries, top, limit, lowest, positions, seen, lists, ranks, taken):
-    """Append entries above a limit and their ranks; return the end and the allowed entries seen."""
-    here, w = entries - top > lowest, candidate(entries, top, 1.0)
-    above = w > limit
-    store(lists, taken, compress(w, above))
-    store(ranks, taken, compress(expand(positions, seen, here), above))
-    return taken + count(above), seen + count(here)
-
-
-@inline
 def _take(tile, rows, first, last):
     """Fill the tile with candidates and their ranks; return the number of columns."""
     block, ranks, positions = tile.block, tile.rank_lists, tile.positions
-    width, stride, columns, size = width_of(block.w), stride_of(rows), 0, rows.shape[1]
-    whole, lowest = size // width * width, -np.finfo(rows.dtype).max
+    width, stride, columns, size = (
+        blocks.width_of(block.w),
+        blocks.stride_of(rows),
+        0,
+        rows.shape[1],
+    )
+    lowest = -np.finfo(rows.dtype).max
     for k in range(width):
         row, taken, seen = rows[min(first + k, last)], k * stride, 0
         top, limit = block.tops[k], block.limits[k]
-        for j in range(0, whole, width):
-            taken, seen = _keep(
-                load(row, j), top, limit, lowest, positions, seen, block.lists, ranks, taken
-            )
-        rest = load_first(row, whole, size - whole, -np.inf)
-        block.ends[k], seen = _keep(
-            rest, top, limit, lowest, positions, seen, block.lists, ranks, taken
-        )
+        for j in range(0, size, width):
+            entries = simd.load_first(row, j, size - j, -np.inf)
+            here, w = entries - top > lowest, blocks.candidate(entries, top, 1.0)
+            above = w > limit
+            simd.store(block.lists, taken, simd.compress(w, above))
+            simd.store(ranks, taken, simd.compress(simd.expand(positions, seen, here), above))
+            taken, seen = taken + simd.count(above), seen + simd.count(here)
+        block.ends[k] = taken
         tile.lasts[k] = rows.dtype.type(seen - 1)
         columns = max(columns, block.ends[k] - k * stride)
-    columns = (columns + LINE - 1) // LINE * LINE
-    transpose_lists(block, block.lists, stride, columns, lowest, block.w)
+    columns = (columns + blocks.LINE - 1) // blocks.LINE * blocks.LINE
+    blocks.transpose_lists(block, block.lists, stride, columns, lowest, block.w)
     for j in range(0, columns, width):
-        transpose(ranks, j, stride, tile.ranks, j * width, width)
+        simd.transpose(ranks, j, stride, tile.ranks, j * width, width)
     return columns
 
 
@@ -174,49 +140,58 @@ def _take(tile, rows, first, last):
 def _link(heights, ranks, columns, lasts, lam, bonuses):
     """Raise the ends of the rows by ``λ``; write ``2 λ`` where an entry directly follows another.
 
+    With this, ``λ |∂S|`` is ``2 λ`` for every run of ``S``: ``2 λ |S|`` less the bonuses in ``S``.
     Past the last candidate of a row, ranks are meaningless but harmless.
     """
-    width, before = width_of(heights), splat(heights.dtype.type(-2))
+    width, before = blocks.width_of(heights), simd.splat(heights.dtype.type(-2))
     for k in range(0, columns * width, width):
-        rank = load(ranks, k)
-        raised = where(rank == 0.0, lam, 0.0) + where(rank == lasts, lam, 0.0)
-        store(heights, k, load(heights, k) + raised)
-        store(bonuses, k, where(rank - before == 1.0, 2.0 * lam, 0.0))
+        rank = simd.load(ranks, k)
+        raised = simd.where(rank == 0.0, lam, 0.0) + simd.where(rank == lasts, lam, 0.0)
+        simd.store(heights, k, simd.load(heights, k) + raised)
+        simd.store(bonuses, k, simd.where(rank - before == 1.0, 2.0 * lam, 0.0))
         before = rank
 
 
 @inline
 def _ascend(heights, bonuses, columns, level, enough, insides, bests):
-    """Return ``T`` of every lane, from below, to within an excess mass, and the step still to take.
+    """Return ``T = t + 2 λ`` of every lane, to within an excess mass, and the step still to take.
 
+    Newton's steps ``(Σ_S (x_j - T) + bonuses - 1) / |S|``, ``S`` the best set at ``T``, ascend.
     ``T`` stays below the root by more than its rounding: just above the root, entries tied at the
     threshold would leave ``S`` and never return.
 
     Also store, one column later, the maxima over sets that end with each candidate, and over those
     that end with it or before.
     """
-    width, zero, below = width_of(heights), zeros_like(level), 2.0 * np.finfo(heights.dtype).eps
+    width, zero, below = (
+        blocks.width_of(heights),
+        simd.zeros_like(level),
+        2.0 * np.finfo(heights.dtype).eps,
+    )
     step = zero
-    store(insides, 0, zero)
-    store(bests, 0, zero)
+    simd.store(insides, 0, zero)
+    simd.store(bests, 0, zero)
     for _ in range(_PASSES):
         inside = best = inside_size = best_size = zero
         for k in range(0, columns * width, width):
-            joined = inside + load(bonuses, k)
+            joined = inside + simd.load(bonuses, k)
             longer = joined > best
-            inside = where(longer, joined, best) + (load(heights, k) - level)
-            inside_size = where(longer, inside_size, best_size) + 1.0
+            inside = simd.where(longer, joined, best) + (simd.load(heights, k) - level)
+            inside_size = simd.where(longer, inside_size, best_size) + 1.0
             better = inside > best
-            best, best_size = where(better, inside, best), where(better, inside_size, best_size)
-            store(insides, k + width, inside)
-            store(bests, k + width, best)
+            best, best_size = (
+                simd.where(better, inside, best),
+                simd.where(better, inside_size, best_size),
+            )
+            simd.store(insides, k + width, inside)
+            simd.store(bests, k + width, best)
         # The maximum is the mass, and the size of the maximizing set the slope.
         step = (best - 1.0) / best_size
         higher = (level + step) - below
         moves = (best > 1.0 + enough) & (higher > level)
-        if count(moves) == 0:
+        if simd.count(moves) == 0:
             break
-        level = where(moves, higher, level)
+        level = simd.where(moves, higher, level)
     return level, step
 
 
@@ -230,15 +205,15 @@ def _trace_back_set(heights, bonuses, columns, level, lam, insides, bests):
     Returns:
         The lanes with links.
     """
-    width = width_of(heights)
+    width = blocks.width_of(heights)
     after = linked = level < level
     for k in range((columns - 1) * width, -1, -width):
-        before = load(bests, k)
-        member = after | (load(insides, k + width) > before)
-        joined = member & (load(insides, k) + load(bonuses, k) > before)
-        inner = where(joined, lam, 0.0) + where(after, lam, 0.0)
-        store(heights, k, where(member, (load(heights, k) - level) + inner, -1.0))
-        store(bonuses, k, where(joined, 1.0, 0.0))
+        before = simd.load(bests, k)
+        member = after | (simd.load(insides, k + width) > before)
+        joined = member & (simd.load(insides, k) + simd.load(bonuses, k) > before)
+        inner = simd.where(joined, lam, 0.0) + simd.where(after, lam, 0.0)
+        simd.store(heights, k, simd.where(member, (simd.load(heights, k) - level) + inner, -1.0))
+        simd.store(bonuses, k, simd.where(joined, 1.0, 0.0))
         linked, after = linked | joined, joined
     return linked
 
@@ -253,14 +228,14 @@ def _share_out(levels, links, ranks, columns, step):
     Returns:
         ``Σ p - 1``, and the size of the support.
     """
-    width, zero = width_of(levels), zeros_like(step)
+    width, zero = blocks.width_of(levels), simd.zeros_like(step)
     excess, lost, size, leader = zero - 1.0, zero, zero, zero
     for k in range(0, columns * width, width):
-        share = maximum(load(levels, k) - step, 0.0)
-        leader = where(load(links, k) > 0.0, leader, load(ranks, k))
-        store(levels, k, share)
-        store(ranks, k, leader)
-        size += where(share > 0.0, 1.0, 0.0)
+        share = simd.maximum(simd.load(levels, k) - step, 0.0)
+        leader = simd.where(simd.load(links, k) > 0.0, leader, simd.load(ranks, k))
+        simd.store(levels, k, share)
+        simd.store(ranks, k, leader)
+        size += simd.where(share > 0.0, 1.0, 0.0)
         # Compensated summation by the two-sum algorithm: a share may be larger than the sum.
         larger = excess + share
         part = larger - excess
@@ -276,42 +251,42 @@ def _split(heights, links, columns, lam, means, spare):
     Returns:
         The rows that need more splits.
     """
-    width = width_of(heights)
-    zero = zeros_like(load(heights, 0))
+    width = blocks.width_of(heights)
+    zero = simd.zeros_like(simd.load(heights, 0))
     none = split_rows = zero > zero
     for _ in range(_ROUNDS):
         # The mean of the run of each entry.
         mass = size = zero
         for k in range(0, columns * width, width):
-            linked = load(links, k) > 0.0
-            mass = where(linked, mass, 0.0) + load(heights, k)
-            size = where(linked, size, 0.0) + 1.0
-            store(means, k, mass)
-            store(spare, k, size)
+            linked = simd.load(links, k) > 0.0
+            mass = simd.where(linked, mass, 0.0) + simd.load(heights, k)
+            size = simd.where(linked, size, 0.0) + 1.0
+            simd.store(means, k, mass)
+            simd.store(spare, k, size)
         mean, after = zero, none
         for k in range((columns - 1) * width, -1, -width):
-            mean = where(after, mean, load(means, k) / load(spare, k))
-            store(means, k, mean)
-            after = load(links, k) > 0.0
+            mean = simd.where(after, mean, simd.load(means, k) / simd.load(spare, k))
+            simd.store(means, k, mean)
+            after = simd.load(links, k) > 0.0
         # The sums e_k = clip(e_{k-1}, -λ, λ) + v_k - m along each run.
         found = zero
         for k in range(0, columns * width, width):
-            found = maximum(minimum(found, lam), -lam)
-            found = where(load(links, k) > 0.0, found, 0.0)
-            found = found + (load(heights, k) - load(means, k))
-            store(spare, k, found)
+            found = simd.maximum(simd.minimum(found, lam), -lam)
+            found = simd.where(simd.load(links, k) > 0.0, found, 0.0)
+            found = found + (simd.load(heights, k) - simd.load(means, k))
+            simd.store(spare, k, found)
         # Backwards along each run: an entry is in the upper set if its sum exceeds the threshold
         # given by the side of the next entry.
         after = upper = split_rows = none
         for k in range((columns - 1) * width, -1, -width):
-            here = load(spare, k) > where(after, where(upper, -lam, lam), 0.0)
+            here = simd.load(spare, k) > simd.where(after, simd.where(upper, -lam, lam), 0.0)
             split = after & ((here & ~upper) | (upper & ~here))
-            move = where(split, where(here, lam, -lam), 0.0)
-            store(heights, k, load(heights, k) - move)
-            store(heights, k + width, load(heights, k + width) + move)
-            store(links, k + width, where(split, 0.0, load(links, k + width)))
-            after, upper, split_rows = load(links, k) > 0.0, here, split_rows | split
-        if count(split_rows) == 0:
+            move = simd.where(split, simd.where(here, lam, -lam), 0.0)
+            simd.store(heights, k, simd.load(heights, k) - move)
+            simd.store(heights, k + width, simd.load(heights, k + width) + move)
+            simd.store(links, k + width, simd.where(split, 0.0, simd.load(links, k + width)))
+            after, upper, split_rows = simd.load(links, k) > 0.0, here, split_rows | split
+        if simd.count(split_rows) == 0:
             break
     return split_rows
 
@@ -320,52 +295,52 @@ def _split(heights, links, columns, lam, means, spare):
 def _solve_tile(tile, rows, first, last, lam):
     """Fill the lists with shares and groups; the scale is zero for rows that are not solved."""
     block = tile.block
-    width, stride, one = width_of(block.w), stride_of(rows), splat(rows.dtype.type(1))
+    width, stride, one = (
+        blocks.width_of(block.w),
+        blocks.stride_of(rows),
+        simd.splat(rows.dtype.type(1)),
+    )
     block.orders[:] = 1.0
-    columns = take_lane_maxima(block, rows, first, last)
-    peak = load(block.peaks, 0)
-    undone = (peak == math.inf) | (peak == -math.inf) | (load(block.bads, 0) > 0.0)
-    centre(block, columns)
-    c, _ = descend(block, columns, one, True, _COARSE)
-    store(block.limits, 0, c * -_LOOSER - 4.0 * lam)
+    columns = blocks.take_lane_maxima(block, rows, first, last)
+    peak = simd.load(block.peaks, 0)
+    undone = (peak == math.inf) | (peak == -math.inf) | (simd.load(block.invalid, 0) > 0.0)
+    blocks.centre(block, columns)
+    c, _ = descend(block, columns, one, True, COARSE)
+    simd.store(block.limits, 0, c * -blocks.LOOSER - 4.0 * lam)
     columns = _take(tile, rows, first, last)
     heights, bonuses, insides, bests = block.w, tile.bonuses, tile.insides, tile.bests
-    _link(heights, tile.ranks, columns, load(tile.lasts, 0), lam, bonuses)
+    _link(heights, tile.ranks, columns, simd.load(tile.lasts, 0), lam, bonuses)
     rounding = np.finfo(rows.dtype).eps
     enough = math.sqrt(rounding) / 10.0
     level, step = _ascend(heights, bonuses, columns, -1.0 * c, enough, insides, bests)
     linked = _trace_back_set(heights, bonuses, columns, level, lam, insides, bests)
-    if count(linked) > 0:
+    if simd.count(linked) > 0:
         undone |= _split(heights, bonuses, columns, lam, insides, bests)
         for k in range(0, columns * width, width):
-            store(heights, k, load(insides, k))
+            simd.store(heights, k, simd.load(insides, k))
     excess, size = _share_out(heights, bonuses, tile.ranks, columns, step)
     surplus = excess / size
     for k in range(0, columns * width, width):
-        share = load(heights, k)
-        store(heights, k, where(share > 0.0, maximum(share - surplus, 0.0), 0.0))
+        share = simd.load(heights, k)
+        simd.store(heights, k, simd.where(share > 0.0, simd.maximum(share - surplus, 0.0), 0.0))
     # A negative step means that T is above the root, where entries tied at the threshold are lost.
-    near = (magnitude(excess) <= 2.0 * rounding) & (step >= -0.25 * rounding)
-    store(block.scales, 0, where(near & ~undone, 1.0, 0.0))
+    near = (simd.magnitude(excess) <= 2.0 * rounding) & (step >= -0.25 * rounding)
+    simd.store(block.scales, 0, simd.where(near & ~undone, 1.0, 0.0))
     for j in range(0, columns, width):
-        transpose(heights, j * width, width, block.lists, j, stride)
-        transpose(tile.ranks, j * width, width, tile.rank_lists, j, stride)
+        simd.transpose(heights, j * width, width, block.lists, j, stride)
+        simd.transpose(tile.ranks, j * width, width, tile.rank_lists, j, stride)
 
 
 @inline
 def _write(tile, k, rows, i, out, groups):
     """Write the shares and groups of row ``i``, the ``k``-th of a tile."""
-    block, row, size, width = tile.block, rows[i], rows.shape[1], width_of(rows)
-    top, limit, taken = block.tops[k], block.limits[k], k * stride_of(rows)
-    whole = size // width * width
-    for j in range(0, whole, width):
-        above = candidate(load(row, j), top, 1.0) > limit
-        store(out, j, expand(block.lists, taken, above))
-        store(groups, j, expand(tile.rank_lists, taken, above))
-        taken += count(above)
-    above = candidate(load_first(row, whole, size - whole, -np.inf), top, 1.0) > limit
-    store_first(out, whole, size - whole, expand(block.lists, taken, above))
-    store_first(groups, whole, size - whole, expand(tile.rank_lists, taken, above))
+    block, row, size, width = tile.block, rows[i], rows.shape[1], blocks.width_of(rows)
+    top, limit, taken = block.tops[k], block.limits[k], k * blocks.stride_of(rows)
+    for j in range(0, size, width):
+        above = blocks.candidate(simd.load_first(row, j, size - j, -np.inf), top, 1.0) > limit
+        simd.store_first(out, j, size - j, simd.expand(block.lists, taken, above))
+        simd.store_first(groups, j, size - j, simd.expand(tile.rank_lists, taken, above))
+        taken += simd.count(above)
 
 
 # One row
@@ -381,9 +356,9 @@ def height_of(row, j, top):
 @inline
 def blank(row, probs, groups):
     """Fill a row with zeros, or NaN; return its largest score, and whether the row is finished."""
-    a, b, c, d, bad = lane_maxima(row)
-    top = highest(maximum(maximum(a, b), maximum(c, d)))
-    fill(probs, math.nan if bad > 0 else 0.0)
+    a, b, c, d, bad = blocks.lane_maxima(row)
+    top = simd.highest(simd.maximum(simd.maximum(a, b), simd.maximum(c, d)))
+    blocks.fill(probs, math.nan if bad > 0 else 0.0)
     groups[:] = 0
     largest = np.float64(np.finfo(row.dtype).max)
     return min(max(np.float64(top), -largest), largest), bad > 0 or top == -math.inf
@@ -392,17 +367,14 @@ def blank(row, probs, groups):
 @inline
 def _list_above(row, limit, places):
     """List the positions of entries above a limit; return their number."""
-    size, width, found = row.shape[0], width_of(row), 0
-    whole = size // width * width
-    for j in range(0, whole, width):
-        above = load(row, j) > limit
-        here = count(above)
+    size, width, found = row.shape[0], blocks.width_of(row), 0
+    for j in range(0, size, width):
+        above = simd.load_first(row, j, size - j, -np.inf) > limit
+        here = simd.count(above)
         if here > 0:  # rare in long rows
-            store_positions(places, found, j, above)
+            simd.store_positions(places, found, j, above)
             found += here
-    above = load_first(row, whole, size - whole, -np.inf) > limit
-    store_positions(places, found, whole, above)
-    return found + count(above)
+    return found
 
 
 @inline
@@ -445,8 +417,10 @@ def _gaps_between(row, top, places, many, gaps):
 
 @inline
 def _add_segments(line, first, size, lam, found):
-    """Write the mean and length of every segment of a piece, and the segments of its entries.
+    """Write the level and length of every segment of a piece, and the segments of its entries.
 
+    A level is the mean of ``v_j + λ (s_j - s_{j-1})``, ``s_j`` the sign of the jump after entry
+    ``j``.
     Segments are numbered from ``found``; the next free number is returned.
     """
     before, mass, length = 0, 0.0, 0.0
@@ -532,7 +506,7 @@ def _solve_row(row, lam, line, probs, groups):
 def solve_fusedmax(rows, lam, probs, groups, tile, line, start, stop):
     """Compute fusedmax of rows, and the segments of their entries."""
     block = tile.block
-    tiled, group = block.in_lanes and LEAST <= lam <= MOST, width_of(block.w)
+    tiled, group = block.in_lanes and LEAST <= lam <= MOST, blocks.width_of(block.w)
     for first in range(start, stop, group):
         end = min(first + group, stop)
         block.scales[:] = 0.0

@@ -10,24 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.mappings.kernels.cpu.blocks import width_of
+from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import inline, kernel, matrix
 from repro.mappings.kernels.cpu.fusedmax import new_line, new_tile, solve_fusedmax
 from repro.mappings.kernels.cpu.oscarmax import new_workspace, solve_oscarmax
 from repro.mappings.kernels.cpu.parallel import Kernel, run
-from repro.mappings.kernels.cpu.simd import (
-    count,
-    load,
-    load_first,
-    load_first_as,
-    numbered,
-    splat,
-    store,
-    store_first,
-    store_positions,
-    total,
-    where,
-)
 
 _FUSED, _OSCAR, _BACKWARD = 8, 12, 2
 """Cost of an entry, relative to one that is only read and written."""
@@ -55,7 +42,10 @@ def _oscar_rows(kind, scores, lam, probs, groups, size, start, stop):
 
 @inline
 def _write_others(probs, groups, grads, mean, places, listed, totals, sizes, out):
-    """Write the means of groups, including for the entry whose position is the group's number."""
+    """Write ``mean_G g - mean`` for groups ``G`` of several entries, listed but for one of each.
+
+    That one is the entry whose position is the group's number, if it is in the group.
+    """
     for k in range(listed):
         group = groups[places[k]]
         own = (groups[group] == group) & (probs[group] > 0.0)
@@ -75,34 +65,29 @@ def _write_others(probs, groups, grads, mean, places, listed, totals, sizes, out
 @inline
 def _differentiate(probs, groups, grads, out, spans, places, totals, sizes, start, stop):
     """Write ``J g`` of rows; only vectors that contain mass are visited, mostly few of a row."""
-    size, width, zero = probs.shape[1], width_of(probs), splat(probs.dtype.type(0))
-    whole = size // width * width
+    size, width, zero = probs.shape[1], blocks.width_of(probs), simd.splat(probs.dtype.type(0))
     for i in range(start, stop):
         row, incoming, found, support, summed = probs[i], grads[i], 0, 0, zero
-        for j in range(0, whole, width):
-            here = count(load(row, j) > 0.0)
-            store(out[i], j, zero)
+        for j in range(0, size, width):
+            here = simd.count(simd.load_first(row, j, size - j, 0.0) > 0.0)
+            simd.store_first(out[i], j, size - j, zero)
             spans[found] = j
             found += here > 0
             support += here
-        here = count(load_first(row, whole, size - whole, 0.0) > 0.0)
-        store_first(out[i], whole, size - whole, zero)
-        spans[found] = whole
-        found, support = found + (here > 0), support + here
         for k in range(found):
             j = spans[k]
-            here = load_first(row, j, size - j, 0.0) > 0.0
-            summed += where(here, load_first(incoming, j, size - j, 0.0), 0.0)
-        mean, listed = total(summed) / probs.dtype.type(support), 0
+            here = simd.load_first(row, j, size - j, 0.0) > 0.0
+            summed += simd.where(here, simd.load_first(incoming, j, size - j, 0.0), 0.0)
+        mean, listed = simd.total(summed) / probs.dtype.type(support), 0
         for k in range(found):
             j = spans[k]
-            here = load_first(row, j, size - j, 0.0) > 0.0
-            grad = load_first(incoming, j, size - j, 0.0)
-            store_first(out[i], j, size - j, where(here, grad - mean, 0.0))
-            named = load_first_as(probs, groups[i], j, size - j, 0)
-            others = here & ~(named == numbered(zero) + probs.dtype.type(j))
-            store_positions(places, listed, j, others)
-            listed += count(others)
+            here = simd.load_first(row, j, size - j, 0.0) > 0.0
+            grad = simd.load_first(incoming, j, size - j, 0.0)
+            simd.store_first(out[i], j, size - j, simd.where(here, grad - mean, 0.0))
+            named = simd.load_first_as(probs, groups[i], j, size - j, 0)
+            others = here & ~(named == simd.numbered(zero) + probs.dtype.type(j))
+            simd.store_positions(places, listed, j, others)
+            listed += simd.count(others)
         if listed > 0:
             _write_others(row, groups[i], incoming, mean, places, listed, totals, sizes, out[i])
 
@@ -110,7 +95,7 @@ def _differentiate(probs, groups, grads, out, spans, places, totals, sizes, star
 @kernel
 def _backward_rows(kind, probs, groups, grads, out, size, start, stop):
     rows = matrix(probs, kind, stop, size)
-    integers, reals = np.empty((2, size + width_of(rows)), np.int32), np.empty((2, size))
+    integers, reals = np.empty((2, size + blocks.width_of(rows)), np.int32), np.empty((2, size))
     _differentiate(
         rows, matrix(groups, np.int32(0), stop, size), matrix(grads, kind, stop, size),
         matrix(out, kind, stop, size), integers[0], integers[1], reals[0], reals[1], start, stop,

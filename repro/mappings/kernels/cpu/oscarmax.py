@@ -19,47 +19,23 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 
-from repro.mappings.kernels.cpu.blocks import candidate, width_of
-from repro.mappings.kernels.cpu.compile import allocating, chosen_by_type, inline
+from repro.mappings.kernels.cpu import blocks, simd
+from repro.mappings.kernels.cpu.compile import allocating, inline
 from repro.mappings.kernels.cpu.fusedmax import blank, height_of
 from repro.mappings.kernels.cpu.segments import pool
-from repro.mappings.kernels.cpu.simd import (
-    compress,
-    count,
-    load,
-    load_first,
-    maximum,
-    numbered,
-    splat,
-    store,
-    store_positions,
-    total,
-    where,
-    zeros_like,
-)
 
 FEW = 24
 """Longest list that is sorted without screening, which would take longer than it saves."""
-LEVELS = 8
-_SHORT = 160
-"""Longest list that is sorted by comparing all pairs, with SIMD; others are sorted by digits."""
-_DIGITS = 256
-_MARGIN = 1e-6
+LEVELS = 8  # for screening, which reads the list once for two of them
+_MARGIN = 1e-6  # relative: more than the rounding of a bound in float32
 
 
 class Workspace(NamedTuple):
     """Workspace for one row."""
 
     heights: Any  # listed entries relative to the largest, in the precision of the rows
-    ranks: Any  # rank of each listed entry
     places: Any  # position of each listed entry in the row
-    order: Any  # permutation that sorts the list in descending order
-    spare: Any  # buffer for sorting ``order``
-    keys: Any  # magnitudes of the heights, as integers
-    spare_keys: Any  # buffer for sorting ``keys``
-    counts: Any  # histograms of the bytes of the keys, one for each place
     values: Any  # sorted entries plus ``λ`` times the rank
     levels: Any  # sums of the blocks of isotonic regression
     sizes: Any  # lengths of the blocks
@@ -70,24 +46,12 @@ class Workspace(NamedTuple):
 @allocating
 def new_workspace(rows):
     """Allocate the workspace for one row."""
-    n, width = rows.shape[1], width_of(rows)
-    listed = np.empty((2, n + 2 * width), rows.dtype)
-    integers, reals = np.empty((3, n + 2 * width), np.int32), np.empty((5, n + LEVELS))
-    keys, counts = np.empty((2, n), np.int64), np.empty(rows.itemsize * _DIGITS, np.int64)
+    n, room = rows.shape[1], rows.shape[1] + 2 * blocks.width_of(rows)
+    reals = np.empty((5, n + LEVELS))
     return Workspace(
-        listed[0], listed[1], integers[0], integers[1], integers[2], keys[0], keys[1], counts,
+        np.empty(room, rows.dtype), np.empty(room, np.int32),
         reals[0], reals[1], reals[2], reals[3], reals[4],
     )  # fmt: skip
-
-
-@inline
-def _keep(entries, first, top, limit, heights, places, taken):
-    """Append the entries above a limit to a list; return its new length."""
-    height = candidate(entries, top, 1.0)
-    above = height > limit
-    store(heights, taken, compress(height, above))
-    store_positions(places, taken, first, above)
-    return taken + count(above)
 
 
 @inline
@@ -96,28 +60,29 @@ def _gather(row, top, limit, heights, places):
 
     The list of heights is padded with ``-inf`` to whole vectors.
     """
-    size, step, taken = row.shape[0], width_of(row), 0
-    whole = size // step * step
-    for j in range(0, whole, step):
-        taken = _keep(load(row, j), j, top, limit, heights, places, taken)
-    rest = load_first(row, whole, size - whole, -np.inf)
-    taken = _keep(rest, whole, top, limit, heights, places, taken)
-    store(heights, taken, splat(row.dtype.type(-np.inf)))
+    size, step, taken = row.shape[0], blocks.width_of(row), 0
+    for j in range(0, size, step):
+        height = blocks.candidate(simd.load_first(row, j, size - j, -np.inf), top, 1.0)
+        above = height > limit
+        simd.store(heights, taken, simd.compress(height, above))
+        simd.store_positions(places, taken, j, above)
+        taken += simd.count(above)
+    simd.store(heights, taken, simd.splat(row.dtype.type(-np.inf)))
     return taken
 
 
 @inline
 def _above(heights, size, one, other):
     """Return ``A(c)`` and the number of entries above ``c`` for two levels ``c``."""
-    mass = found = other_mass = other_found = splat(heights.dtype.type(0))
-    for k in range(0, size, width_of(heights)):
-        entries = load(heights, k)
+    mass = found = other_mass = other_found = simd.splat(heights.dtype.type(0))
+    for k in range(0, size, blocks.width_of(heights)):
+        entries = simd.load(heights, k)
         above, other_above = entries - one, entries - other
-        mass += maximum(above, 0.0)
-        found += where(above > 0.0, 1.0, 0.0)
-        other_mass += maximum(other_above, 0.0)
-        other_found += where(other_above > 0.0, 1.0, 0.0)
-    return total(mass), total(found), total(other_mass), total(other_found)
+        mass += simd.maximum(above, 0.0)
+        found += simd.where(above > 0.0, 1.0, 0.0)
+        other_mass += simd.maximum(other_above, 0.0)
+        other_found += simd.where(other_above > 0.0, 1.0, 0.0)
+    return simd.total(mass), simd.total(found), simd.total(other_mass), simd.total(other_found)
 
 
 @inline
@@ -149,7 +114,7 @@ def _lowest(heights, size, lam, floor, masses, levels):
         tau = max(tau, _value(masses[k + 1], levels[k + 1], found, lam))
     most = np.float64(found)
     # Bound of the rounding error of a mass: its terms are at most as large as the floor.
-    rounding = floor * np.finfo(heights.dtype).eps * (8.0 + size / width_of(heights))
+    rounding = floor * np.finfo(heights.dtype).eps * (8.0 + size / blocks.width_of(heights))
     if not _excess(masses[LEVELS - 1], levels[LEVELS - 1], most, lam, tau) < most * rounding:
         return floor
     for k in range(LEVELS - 2, -1, -1):
@@ -157,63 +122,6 @@ def _lowest(heights, size, lam, floor, masses, levels):
         if not _excess(masses[k], levels[k], crossing, lam, tau) < crossing * rounding:
             return levels[k + 1]
     return levels[0]
-
-
-@inline
-def _by_comparison(heights, size, ranks, order):
-    """Argsort heights, padded to whole vectors, in descending order, by comparing all pairs.
-
-    The sort is stable.
-    """
-    step, lane = width_of(heights), numbered(load(heights, 0))
-    for k in range(0, size, step):
-        numbers = load(heights, k)
-        rank = zeros_like(numbers)
-        for j in range(k):
-            rank += where(numbers <= heights[j], 1.0, 0.0)
-        for j in range(k, min(k + step, size)):
-            tied = (numbers <= heights[j]) & (lane > j - k)
-            rank += where((numbers < heights[j]) | tied, 1.0, 0.0)
-        for j in range(k + step, size):
-            rank += where(numbers < heights[j], 1.0, 0.0)
-        store(ranks, k, rank)
-    for k in range(size):
-        order[np.int64(ranks[k])] = k
-
-
-@chosen_by_type
-def _magnitude_bits(height):
-    """Return an integer key that increases as the height, which is at most zero, decreases."""
-    single = height == types.float32
-    real, integer = (np.float32, np.int32) if single else (np.float64, np.int64)
-    return lambda height: np.int64(real(abs(height)).view(integer))
-
-
-@inline
-def _by_digits(room, size):
-    """Argsort heights in descending order, by a radix sort.
-
-    The sort is stable; it proceeds from the least to the most significant byte.
-    """
-    order, spare, keys, spare_keys = room.order, room.spare, room.keys, room.spare_keys
-    counts, places = room.counts, room.heights.itemsize
-    counts[:] = 0
-    for i in range(size):
-        order[i], keys[i] = i, _magnitude_bits(room.heights[i])
-        for place in range(places):
-            counts[place * _DIGITS + ((keys[i] >> (8 * place)) & (_DIGITS - 1))] += 1
-    for place in range(places):
-        base, before = place * _DIGITS, 0
-        if counts[base + ((keys[0] >> (8 * place)) & (_DIGITS - 1))] == size:
-            continue
-        for digit in range(base, base + _DIGITS):
-            counts[digit], before = before, before + counts[digit]
-        for i in range(size):
-            digit = base + ((keys[i] >> (8 * place)) & (_DIGITS - 1))
-            spare[counts[digit]], spare_keys[counts[digit]] = order[i], keys[i]
-            counts[digit] += 1
-        for i in range(size):
-            order[i], keys[i] = spare[i], spare_keys[i]
 
 
 @inline
@@ -245,11 +153,11 @@ def _below(row, bound):
     return row.dtype.type(max(bound - _MARGIN * (1.0 - bound), -np.finfo(row.dtype).max))
 
 
-@inline
+@allocating
 def solve_oscarmax(rows, lam, probs, groups, room, start, stop):
     """Compute oscarmax of rows, and the clusters of their entries."""
     floor = -(1.0 + lam * (rows.shape[1] - 1))
-    heights, places, order = room.heights, room.places, room.order
+    heights, places = room.heights, room.places
     for i in range(start, stop):
         row = rows[i]
         top, settled = blank(row, probs[i], groups[i])
@@ -259,10 +167,7 @@ def solve_oscarmax(rows, lam, probs, groups, room, start, stop):
         if many > FEW:
             bound = _lowest(heights, many, lam, floor, room.masses, room.lines)
             many = _gather(row, row.dtype.type(top), _below(row, bound), heights, places)
-        if many <= _SHORT:
-            _by_comparison(heights, many, room.ranks, order)
-        else:
-            _by_digits(room, many)
+        order = np.argsort(-heights[:many], kind="mergesort")  # stable: clusters are determined
         # Sorted entries plus λ times their rank; the support ends where their mean is largest.
         mass, best, support = -1.0, -math.inf, 0
         for k in range(many):

@@ -395,9 +395,18 @@ def _load_first(builder: Any, sig: Any, array: Any, index: Any, many: Any, other
     lanes = sig.return_type.lanes
     address, align = _address(builder, array, index, lanes)
     kind = address.type.pointee
-    name = f"llvm.masked.load.{_suffix(kind)}.p0"
-    mask, others = _first(builder, lanes, many), _spread(builder, kind, other)
-    found = _call(builder, name, kind, address, _HALF(align), mask, others)
+    # Masked instructions are slow, and without AVX-512 those for bytes are loops.
+    with builder.if_else(builder.icmp_signed(">=", many, _WORD(lanes)), likely=True) as ways:
+        with ways[0]:
+            whole, from_whole = builder.load(address, align=align), builder.block
+        with ways[1]:
+            name = f"llvm.masked.load.{_suffix(kind)}.p0"
+            mask, others = _first(builder, lanes, many), _spread(builder, kind, other)
+            part = _call(builder, name, kind, address, _HALF(align), mask, others)
+            from_part = builder.block
+    found = builder.phi(kind)
+    found.add_incoming(whole, from_whole)
+    found.add_incoming(part, from_part)
     return _converted(builder, found, sig.args[-4].dtype, sig.return_type.real)
 
 
@@ -445,8 +454,12 @@ def store_first(builder, sig, array, index, many, vector):
     lanes = vector.type.count
     address, align = _address(builder, array, index, lanes)
     value = _converted(builder, vector, sig.args[-1].real, sig.args[0].dtype)
-    name, mask = f"llvm.masked.store.{_suffix(value.type)}.p0", _first(builder, lanes, many)
-    _call(builder, name, ir.VoidType(), value, address, _HALF(align), mask)
+    with builder.if_else(builder.icmp_signed(">=", many, _WORD(lanes)), likely=True) as ways:
+        with ways[0]:
+            builder.store(value, address, align=align)
+        with ways[1]:
+            name, mask = f"llvm.masked.store.{_suffix(value.type)}.p0", _first(builder, lanes, many)
+            _call(builder, name, ir.VoidType(), value, address, _HALF(align), mask)
 
 
 # Permutations of lanes

@@ -52,18 +52,18 @@ def _forward(
     scores: Tensor, upper: Tensor | None, total: float | Tensor, slack: float, mode: int
 ) -> Solution:
     rows = scores.contiguous()
-    probs, status = torch.empty_like(rows), torch.empty_like(rows, dtype=torch.uint8)
+    probs, kkt_status = torch.empty_like(rows), torch.empty_like(rows, dtype=torch.uint8)
     arrays = 1 if upper is None else 2
     run_tiles(
         bounded_kernel, policy.POWERS, arrays * rows.element_size(), rows,
-        rows if upper is None else upper, probs, status, *numbers_of(total, rows), bits(slack),
+        rows if upper is None else upper, probs, kkt_status, *numbers_of(total, rows), bits(slack),
         MODE=mode, ROWS=isinstance(total, Tensor),
     )  # fmt: skip
-    return probs, status, scores.new_empty((), dtype=torch.int64)
+    return probs, kkt_status, scores.new_empty((), dtype=torch.int64)
 
 
 def bounded_backward(
-    probs: Tensor, status: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
+    probs: Tensor, kkt_status: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return gradients of scores, bounds and totals; the last two are empty unless requested."""
     rows = probs.contiguous()
@@ -72,7 +72,7 @@ def bounded_backward(
     totals = rows.new_empty(rows.numel() // rows.size(-1) if to_total else 0)
     run_tiles(
         bounded_backward_kernel, policy.POWERS, 2 * rows.element_size(), rows,
-        status.contiguous(), grad.contiguous(), out, uppers, totals,
+        kkt_status.contiguous(), grad.contiguous(), out, uppers, totals,
         ORDER=int(order), UPPER=to_upper, TOTAL=to_total,
     )  # fmt: skip
     return out, uppers, totals
@@ -101,7 +101,7 @@ def _masses(upper, score, bound, anchor, offset):
 
 @triton.jit(do_not_specialize=["stride", "number", "slack", "count"])
 def bounded_kernel(
-    scores, uppers, probs, statuses, totals, stride, number, slack, count, n,
+    scores, uppers, probs, kkt_statuses, totals, stride, number, slack, count, n,
     MODE: tl.constexpr, ROWS: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
@@ -110,7 +110,7 @@ def bounded_kernel(
     Arguments other than those described in ``rows.py``:
 
         uppers: bounds; not read for a budget.
-        statuses: output, one byte per entry.
+        kkt_statuses: output, one byte per entry.
         totals: sums of the rows, as ``numbers`` of ``rows.py``.
         slack: the bits of the tolerance for bounds, a double.
         MODE: see ``boxes.py``.
@@ -166,21 +166,21 @@ def bounded_kernel(
         full = allowed & (upper >= 0.0) & (full | tight[:, None])
         free = allowed & (full == 0) & (share > 0.0)
         share = tl.where(bad[:, None], float("nan"), tl.where(allowed, share, 0.0))
-        status = tl.where(full, _AT_UPPER, tl.where(free, _INTERIOR, 0))
-        status = tl.where(bad[:, None], 0, status)
+        kkt_status = tl.where(full, _AT_UPPER, tl.where(free, _INTERIOR, 0))
+        kkt_status = tl.where(bad[:, None], 0, kkt_status)
         write(Rows(probs + rows * n, inside, n), start, N, share)
-        write(Rows(statuses + rows * n, inside, n), start, N, status)
+        write(Rows(kkt_statuses + rows * n, inside, n), start, N, kkt_status)
 
 
 @triton.jit
-def _load(probs, statuses, grads, start, ORDER: tl.constexpr, N: tl.constexpr):
-    """Read ``s`` and the status of a chunk, and ``g`` where the status is not ``AT_ZERO``."""
-    status = read(statuses, start, N, 0)
-    free = status == _INTERIOR
+def _load(probs, kkt_statuses, grads, start, ORDER: tl.constexpr, N: tl.constexpr):
+    """Read ``s`` and the KKT status of a chunk, and ``g`` where the status is not ``AT_ZERO``."""
+    kkt_status = read(kkt_statuses, start, N, 0)
+    free = kkt_status == _INTERIOR
     slope = (
         read_where(probs, free, start, N) if ORDER == 0 else free.to(probs.base.dtype.element_ty)
     )
-    return slope, status, read_where(grads, status > 0, start, N)
+    return slope, kkt_status, read_where(grads, kkt_status > 0, start, N)
 
 
 @triton.jit
@@ -191,7 +191,7 @@ def _weighted(slope, grads):
 
 @triton.jit(do_not_specialize=["count"])
 def bounded_backward_kernel(
-    probs, statuses, grads, out, uppers, totals, count, n,
+    probs, kkt_statuses, grads, out, uppers, totals, count, n,
     ORDER: tl.constexpr, UPPER: tl.constexpr, TOTAL: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
@@ -199,7 +199,7 @@ def bounded_backward_kernel(
 
     Arguments other than those described in ``rows.py``:
 
-        statuses: KKT status, one byte per entry.
+        kkt_statuses: KKT status, one byte per entry.
         uppers: gradients of the bounds, written with ``UPPER``.
         totals: gradients of the totals, one per row, written with ``TOTAL``.
         ORDER: 0 for softmax, where ``s = p``; 1 for sparsemax, where ``s`` is one.
@@ -208,23 +208,23 @@ def bounded_backward_kernel(
     """
     rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
     inside = rows < count
-    probs, statuses = Rows(probs + rows * n, inside, n), Rows(statuses + rows * n, inside, n)
-    grads, out = Rows(grads + rows * n, inside, n), Rows(out + rows * n, inside, n)
-    slope, status, grad = _load(probs, statuses, grads, 0, ORDER, N)
+    probs, grads = Rows(probs + rows * n, inside, n), Rows(grads + rows * n, inside, n)
+    kkt_statuses, out = Rows(kkt_statuses + rows * n, inside, n), Rows(out + rows * n, inside, n)
+    slope, kkt_status, grad = _load(probs, kkt_statuses, grads, 0, ORDER, N)
     total, weighted = tl.sum(slope, 1), _weighted(slope, grad)
     if not HELD:
         for start in range(N, n, N):
-            slope, status, grad = _load(probs, statuses, grads, start, ORDER, N)
+            slope, kkt_status, grad = _load(probs, kkt_statuses, grads, start, ORDER, N)
             total, weighted = total + tl.sum(slope, 1), weighted + _weighted(slope, grad)
     spends = total > 0.0
     mean = tl.where(spends, weighted / tl.where(spends, total, 1.0), 0.0)
     for start in range(0, n, N):
         if not HELD:
-            slope, status, grad = _load(probs, statuses, grads, start, ORDER, N)
+            slope, kkt_status, grad = _load(probs, kkt_statuses, grads, start, ORDER, N)
         moved = grad - mean[:, None]
         write(out, start, N, tl.where(slope > 0.0, slope * moved, 0.0))
         if UPPER:
-            full = (status == _AT_UPPER) & spends[:, None]
+            full = (kkt_status == _AT_UPPER) & spends[:, None]
             write(Rows(uppers + rows * n, inside, n), start, N, tl.where(full, moved, 0.0))
     if TOTAL:
         tl.store(totals + rows, mean, mask=inside)

@@ -13,7 +13,7 @@ import triton.language as tl
 
 from repro.mappings.kernels.cuda.rows import any_of, clamped, epsilon, largest_of, read
 
-_PASSES = tl.constexpr(256)
+_PASSES = tl.constexpr(256)  # bounds the loop; a step may be a bisection
 
 
 class Boxes(NamedTuple):

@@ -15,8 +15,8 @@ _LOW = tl.constexpr(math.log(2) - round(math.log(2) * 2**15) / 2**15)
 _HALF_ROOT_SINGLE = tl.constexpr(0x3F3504F3)
 """``√½`` as the bits of a float32."""
 _HALF_ROOT_DOUBLE = tl.constexpr(0x3FE6A09E667F3BCD)
-_SWITCH = tl.constexpr(0.5)
-_TERMS = tl.constexpr(16)
+_SWITCH = tl.constexpr(0.5)  # below, the subtraction of one loses digits
+_TERMS = tl.constexpr(16)  # the next, 0.5^17 / 18!, is 1e-21
 
 
 @triton.jit

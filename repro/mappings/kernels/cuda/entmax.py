@@ -1,4 +1,4 @@
-"""Launchers of the kernels of α-entmax, its losses and α-normmax: arguments and allocation."""
+"""Launchers of the kernels of α-entmax and its losses: arguments and allocation."""
 
 import torch
 from torch import Tensor
@@ -10,8 +10,6 @@ from repro.mappings.kernels.cuda.launch import numbers_of, run, run_tiles
 
 _RULES = {1.0: 1, 0.5: 2}
 """Rules for orders that need no powers; see ``entmax_solver.py``."""
-_NORM_RULES = {2.0: 3}
-"""Rules for ``α`` of normmax that need no powers."""
 
 
 def entmax_forward(scores: Tensor, order: float | Tensor) -> Tensor:
@@ -35,33 +33,30 @@ def entmax_loss(
 
 def solve(
     scores: Tensor,
-    parameter: float | Tensor,
+    order: float | Tensor,
     *,
-    norm: bool = False,
     probs: Tensor | None = None,
     loss: tuple[Tensor, Tensor, int] | None = None,
 ) -> Tensor:
-    """Compute α-entmax or α-normmax along the last axis.
+    """Compute α-entmax along the last axis.
 
     Args:
         scores: ``z``, shape ``(..., n)`` with ``n >= 1``.
-        parameter: ``r``, or ``α`` of normmax; a tensor holds one for each row, or one for all.
-        norm: compute α-normmax.
+        order: ``r``; a tensor holds one for each row, or one for all.
         probs: output, whose type is that of the computation; allocated like ``scores`` if None.
         loss: targets, output for the losses, and the target that is ignored.
     """
     rows = scores.contiguous()
     probs = torch.empty_like(rows) if probs is None else probs
-    rule, wide, by_row = 0, False, isinstance(parameter, Tensor)
-    if not isinstance(parameter, Tensor):
-        rule = (_NORM_RULES if norm else _RULES).get(parameter, 0)
-        wide = parameter > (2.0 if norm else 1.0)
+    rule, wide, by_row = 0, False, isinstance(order, Tensor)
+    if not isinstance(order, Tensor):
+        rule, wide = _RULES.get(order, 0), order > 1.0
     # Rows with an order of their own may need double precision.
     itemsize = 8 if wide or by_row else probs.element_size()
     run_tiles(
         forward_kernel, policy.RATIONAL if rule else policy.POWERS, itemsize, rows,
-        probs, *numbers_of(parameter, rows), *(loss or (rows, rows, 0)), single=by_row,
-        RULE=rule, NORM=norm, ROWS=by_row, WIDE=wide, LOSS=loss is not None,
+        probs, *numbers_of(order, rows), *(loss or (rows, rows, 0)), single=by_row,
+        RULE=rule, ROWS=by_row, WIDE=wide, LOSS=loss is not None,
     )  # fmt: skip
     return probs
 

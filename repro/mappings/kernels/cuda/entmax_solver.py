@@ -1,4 +1,4 @@
-"""The kernel of α-entmax, of its losses, and of α-normmax, without sorting.
+"""The kernel of α-entmax and of its losses, without sorting.
 
 Memory traffic is at least one read and one write of every entry, 8 bytes in single precision.
 
@@ -9,8 +9,8 @@ For rows of scaled scores ``w = r (z - max z)`` the unknown is ``c`` in ``(0, 1]
 mass. Each row stops independently of the others. The root for a subset of the entries is an upper
 bound of ``c``: rows that are not held start from it.
 
-Rules: 1 is sparsemax, 2 is 1.5-entmax, 3 is normmax with ``α = 2`` (as rule 2 without the square);
-0 is any other order, whose unknown is ``level = -log(c) / r``; 4 is an order above one.
+Rules: 1 is sparsemax, 2 is 1.5-entmax; 0 is any other order, whose unknown is
+``level = -log(c) / r``; 4 is an order above one.
 """
 
 import triton
@@ -31,7 +31,7 @@ from repro.mappings.kernels.cuda.rows import (
     write,
 )
 
-_PASSES = tl.constexpr(64)
+_PASSES = tl.constexpr(64)  # bounds the loop; Newton's method takes two to ten
 _BRACKETED_PASSES = tl.constexpr(100)
 """Maximum number of steps for ``r > 1``: at worst every second one halves the bracket."""
 _SMALLEST_ORDER = tl.constexpr(1e-20)
@@ -39,19 +39,23 @@ _SMALLEST_ORDER = tl.constexpr(1e-20)
 
 
 @triton.jit
-def _tile_sums(w, unknown, slowness, RULE: tl.constexpr):
-    """Return two sums over a tile for a Newton step; ``unknown`` is ``1 / c`` for rules 0 and 4."""
+def _tile_sums(w, unknown, inverse_order, RULE: tl.constexpr):
+    """Return two sums over a tile for a Newton step, with heights ``h = [w + c]_+``.
+
+    They are ``Σ h`` and the size of the support (sparsemax), ``Σ h`` and ``Σ h²`` (1.5-entmax), or
+    ``Σ (h / c)^{1/r}`` and ``Σ (h / c)^{1/r - 1}``, where ``unknown`` is ``1 / c``.
+    """
     if RULE == 0:
         below = tl.maximum(w * unknown[:, None], -1.0)
         height = below + 1.0
-        slope = power(below, height, (slowness - 1.0)[:, None])
+        slope = power(below, height, (inverse_order - 1.0)[:, None])
         second = tl.sum(slope, 1)
         first = tl.sum(slope * height, 1)
     elif RULE == 4:
         # The slope has a negative exponent, so compute it from the share, which is bounded.
         below = tl.maximum(w * unknown[:, None], -1.0)
         height = below + 1.0
-        share = power(below, height, slowness[:, None])
+        share = power(below, height, inverse_order[:, None])
         first = tl.sum(share, 1)
         second = tl.sum(share / tl.where(height > 0.0, height, 1.0), 1)
     else:
@@ -62,15 +66,17 @@ def _tile_sums(w, unknown, slowness, RULE: tl.constexpr):
 
 
 @triton.jit
-def _sums(held, rows, unknown, slowness, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
+def _sums(
+    held, rows, unknown, inverse_order, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
+):
     """Return two sums over whole rows for a Newton step; see :func:`_tile_sums`."""
     if HELD:
-        first, second = _tile_sums(held, unknown, slowness, RULE)
+        first, second = _tile_sums(held, unknown, inverse_order, RULE)
     else:
         first, second = tl.zeros(unknown.shape, held.dtype), tl.zeros(unknown.shape, held.dtype)
         for start in range(0, rows.n, N):
             w = read_scaled(rows, start, N, held.dtype)
-            more, again = _tile_sums(w, unknown, slowness, RULE)
+            more, again = _tile_sums(w, unknown, inverse_order, RULE)
             first, second = first + more, second + again
     return first, second
 
@@ -88,7 +94,7 @@ def _excess(first, second, RULE: tl.constexpr):
 
 @triton.jit
 def _rational_threshold(held, rows, c, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
-    """Return ``c`` for rules 1 to 3, descending from an upper bound, and the step still to take."""
+    """Return ``c`` for rules 1 and 2, descending from a bound, and the step still to take."""
     tolerance = 4.0 * epsilon(held.dtype)
     first, second = _sums(held, rows, c, c, RULE, N, HELD)
     excess = _excess(first, second, RULE)
@@ -111,7 +117,7 @@ def _growth(order, level):
 
 @triton.jit
 def _gap_and_cut(level, order, total, slope):
-    """Return ``level - log Σ``, negative below the root, and the relative decrease of ``c``."""
+    """Return ``gap = level - log Σ`` and Newton's cut of ``c``, ``(1 - e^{r gap}) Σ / slope``."""
     total = tl.maximum(total.to(tl.float64), 1e-30)
     gap = level - tl.log(total)
     cut = -expm1(order * gap) * total / tl.maximum(slope.to(tl.float64), 1e-30)
@@ -122,9 +128,9 @@ def _gap_and_cut(level, order, total, slope):
 def _newton_level(held, rows, order, level, N: tl.constexpr, HELD: tl.constexpr):
     """Return the level if ``r <= 1``, ascending from a lower bound, and the cut still to take."""
     tolerance = 4.0 * epsilon(held.dtype)
-    slowness = (1.0 / order).to(held.dtype)
+    inverse_order = (1.0 / order).to(held.dtype)
     growth = _growth(order, level).to(held.dtype)
-    first, second = _sums(held, rows, growth, slowness, 0, N, HELD)
+    first, second = _sums(held, rows, growth, inverse_order, 0, N, HELD)
     gap, cut = _gap_and_cut(level, order, first, second)
     moves = (order <= 1.0) & (gap < -tolerance)
     passes = 0
@@ -133,7 +139,7 @@ def _newton_level(held, rows, order, level, N: tl.constexpr, HELD: tl.constexpr)
         moves = moves & (following > level)
         level = tl.where(moves, following, level)
         growth = _growth(order, level).to(held.dtype)
-        first, second = _sums(held, rows, growth, slowness, 0, N, HELD)
+        first, second = _sums(held, rows, growth, inverse_order, 0, N, HELD)
         gap, cut = _gap_and_cut(level, order, first, second)
         moves = moves & (gap < -tolerance)
         passes += 1
@@ -153,14 +159,14 @@ def _bracketed_level(
     it bounds their errors too: iteration ends when these are below the precision of ``NARROW``.
     """
     tolerance = (4.0 if NARROW == tl.float64 else 0.0625) * epsilon(NARROW)  # noqa: SIM300
-    slowness = (1.0 / order).to(held.dtype)
+    inverse_order = (1.0 / order).to(held.dtype)
     low = tl.zeros(level.shape, tl.float64)
     tried, high, last = low, low + tl.log(low + rows.n), low + float("inf")
     moves = order > 1.0
     passes = 0
     while (passes < _BRACKETED_PASSES) & any_of(moves):
         growth = _growth(order, tried).to(held.dtype)
-        first, second = _sums(held, rows, growth, slowness, 4, N, HELD)
+        first, second = _sums(held, rows, growth, inverse_order, 4, N, HELD)
         gap, cut = _gap_and_cut(tried, order, first, second)
         low = tl.maximum(low, tl.where(gap < 0.0, tried, tried - gap))
         high = tl.minimum(high, tl.where(gap < 0.0, tried - gap, tried))
@@ -195,8 +201,8 @@ def _shares(w, unknown, step, exponent, RULE: tl.constexpr):
 
 @triton.jit
 def _solve(
-    chunk, rows, out, order, exponent, bad, empty,
-    RULE: tl.constexpr, NORM: tl.constexpr, COMPUTE: tl.constexpr,
+    chunk, rows, out, order, bad, empty,
+    RULE: tl.constexpr, COMPUTE: tl.constexpr,
     N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Compute the rows of a program in the precision ``COMPUTE`` and write them.
@@ -210,8 +216,8 @@ def _solve(
         level, cut = _newton_level(held, rows, order, level, N, True)
         if not HELD:
             level, cut = _newton_level(held, rows, order, level, N, False)
-        # Orders above one are always computed in double precision; normmax has none.
-        if COMPUTE == tl.float64 and not NORM:  # noqa: SIM300
+        # Orders above one are always computed in double precision.
+        if COMPUTE == tl.float64:  # noqa: SIM300
             level = _bracketed_level(held, rows, order, level, out.base.dtype.element_ty, N, HELD)
         step = tl.where(order > 1.0, 0.0, cut).to(COMPUTE)
         unknown = _growth(order, level).to(COMPUTE)
@@ -222,7 +228,7 @@ def _solve(
         if not HELD:
             unknown, step = _rational_threshold(held, rows, unknown, RULE, N, False)
         lead = (1.0 - (unknown.to(tl.float64) - step.to(tl.float64))) / order
-    exponent = exponent.to(COMPUTE)
+    exponent = (1.0 / order).to(COMPUTE)
     if HELD:
         share = _shares(held, unknown, step, exponent, RULE)
         total, moment = tl.sum(share, 1), tl.sum(share * held, 1)
@@ -242,12 +248,12 @@ def _solve(
 @triton.jit(do_not_specialize=["stride", "number", "ignored", "count"])
 def forward_kernel(
     scores, probs, numbers, stride, number, targets, losses, ignored, count, n,
-    RULE: tl.constexpr, NORM: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr,
+    RULE: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr,
     LOSS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Write distributions and, with ``LOSS``, the losses ``max_Ω(z) - z_y``.
 
-    If the last exponent is below one, powers are not Lipschitz: single precision would leave few
+    For ``r > 1``, powers are not Lipschitz: single precision would leave few
     digits of the smallest entries, so double precision is used for scores of any type.
 
     Arguments other than those described in ``rows.py``:
@@ -255,8 +261,7 @@ def forward_kernel(
         probs: its precision is that of the computation.
         targets: a class or ``ignored`` for each row; read with ``LOSS``.
         losses: written with ``LOSS``; NaN if the target is not a class.
-        RULE: see the module docstring; only 0 to 3.
-        NORM: α-normmax, with the parameter ``α``; else α-entmax, with ``r = α - 1``.
+        RULE: see the module docstring; only 0 to 2.
         WIDE: compute in double precision; not used with ``ROWS``.
     """
     rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
@@ -265,27 +270,19 @@ def forward_kernel(
     out = Rows(probs + rows * n, inside, n)
     chunk, top, bad = survey_rows(Rows(scores + rows * n, inside, n), N, HELD)
     parameter = row_parameters(numbers, stride, number, rows, inside, ROWS)
-    if NORM:
-        wrong = (parameter > 1.0) == 0
-        alpha = tl.where(wrong, 1.5, parameter)
-        order, exponent = 1.0 - 1.0 / alpha, 1.0 / (alpha - 1.0)
-        scale = order * 0.0 + 1.0
-    else:
-        wrong = (parameter >= 0.0) == 0
-        order = tl.where(parameter > _SMALLEST_ORDER, parameter, _SMALLEST_ORDER)
-        scale, exponent = order, 1.0 / order
-    bad = bad | wrong
+    order = tl.where(parameter > _SMALLEST_ORDER, parameter, _SMALLEST_ORDER)
+    bad = bad | ((parameter >= 0.0) == 0)
     empty = (top == -float("inf")) & (bad == 0)
     top = clamped(top, scores.dtype.element_ty)
-    scaled_rows = ScaledRows(scores + rows * n, inside, n, top, scale)
-    wide = any_of(exponent < 1.0) if ROWS else WIDE
+    scaled_rows = ScaledRows(scores + rows * n, inside, n, top, order)
+    wide = any_of(order > 1.0) if ROWS else WIDE
     if wide:
         total, moment, lead = _solve(
-            chunk, scaled_rows, out, order, exponent, bad, empty, RULE, NORM, tl.float64, N, HELD
+            chunk, scaled_rows, out, order, bad, empty, RULE, tl.float64, N, HELD
         )
     else:
         total, moment, lead = _solve(
-            chunk, scaled_rows, out, order, exponent, bad, empty, RULE, NORM, NARROW, N, HELD
+            chunk, scaled_rows, out, order, bad, empty, RULE, NARROW, N, HELD
         )
     if LOSS:
         # With p^r = w + c on the support, <p, z> - Ω(p) is (Σ p w + (1 - c) / r) / (1 + r).

@@ -145,8 +145,9 @@ def _decide(rows, levels, codes, top, lam, up, down, RANKS: tl.constexpr, N: tl.
 
 @triton.jit
 def _cut(rows, levels, codes, top, lam, up, down, RANKS: tl.constexpr, N: tl.constexpr):
-    """Cut parts in a pass from the right where sides change; return the number of cuts.
+    """Cut parts in a pass from the right where ``x_i - v`` changes sign; return the number of cuts.
 
+    The new parts' means, with the forces at both ends, are the levels of the next round.
     A neighbour's code may be written while it is read, which is harmless: only a start is added,
     which also follows from the sides.
     """

@@ -1,8 +1,7 @@
-"""Launchers and kernels of sq-pnorm-max, and of the derivatives of α-normmax and sq-pnorm-max.
+"""Launchers and kernels of sq-pnorm-max and of its derivative.
 
 Memory traffic is at least one read and one write of every entry forward, two reads and one write
-backward; 8 and 12 bytes in single precision. For the forward pass of α-normmax see
-``entmax_solver.py``, whose equation for the threshold it shares.
+backward; 8 and 12 bytes in single precision.
 """
 
 import torch
@@ -11,9 +10,8 @@ import triton.language as tl
 from torch import Tensor
 
 from repro.mappings.kernels.cuda import policy
-from repro.mappings.kernels.cuda.elementary import logarithm, logarithms, power
-from repro.mappings.kernels.cuda.entmax import solve
-from repro.mappings.kernels.cuda.launch import bits, numbers_of, run_tiles
+from repro.mappings.kernels.cuda.elementary import logarithms, power
+from repro.mappings.kernels.cuda.launch import bits, run_tiles
 from repro.mappings.kernels.cuda.rows import (
     Rows,
     ScaledRows,
@@ -25,43 +23,12 @@ from repro.mappings.kernels.cuda.rows import (
     read,
     read_scaled,
     read_where,
-    row_parameters,
     scaled,
     survey_rows,
     write,
 )
 
-_PASSES = tl.constexpr(100)
-
-
-def normmax_forward(scores: Tensor, alpha: float | Tensor) -> Tensor:
-    """Compute α-normmax along the last axis; a tensor holds ``α`` for each row, or one for all.
-
-    For ``α > 2`` double precision is used, as powers are not Lipschitz there.
-    """
-    return solve(scores, alpha, norm=True)
-
-
-normmax_forward_rows = normmax_forward
-
-
-def normmax_backward(probs: Tensor, grad: Tensor, alpha: float) -> Tensor:
-    """Return ``J g`` for the Jacobian ``J`` of α-normmax."""
-    return normmax_backward_rows(probs, grad, alpha)[0]
-
-
-def normmax_backward_rows(
-    probs: Tensor, grad: Tensor, alpha: float | Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return ``J g`` and, if ``alpha`` is a tensor, the gradient of ``α`` for each row."""
-    rows, by_row = probs.contiguous(), isinstance(alpha, Tensor)
-    out = torch.empty_like(rows)
-    drifts = rows.new_empty(rows.numel() // rows.size(-1) if by_row else 0)
-    run_tiles(
-        normmax_backward_kernel, policy.POWERS, 2 * rows.element_size(), rows,
-        grad.contiguous(), out, *numbers_of(alpha, rows), drifts, ROWS=by_row,
-    )  # fmt: skip
-    return out, drifts
+_PASSES = tl.constexpr(100)  # bounds the loop; bisection alone takes 53
 
 
 def sq_pnorm_max_forward(scores: Tensor, p: float) -> Tensor:
@@ -214,84 +181,3 @@ def pnorm_backward_kernel(
         slope = scale[:, None] * tl.exp((2.0 - p) * logarithms(share))
         moved = slope * (grad - mean[:, None]) - kappa[:, None] * share * (inner - mean)[:, None]
         write(out, start, N, tl.where(share > 0.0, moved, 0.0))
-
-
-@triton.jit
-def _relative(share, size):
-    """Return the support, and on it ``log(p / max p)``, zero elsewhere; ``size`` is ``max p``."""
-    support = share > 0.0
-    ratio = tl.where(support, share / size[:, None], 1.0)
-    below = tl.where(support, (share - size[:, None]) / size[:, None], 0.0)
-    return support, logarithm(below, ratio)
-
-
-@triton.jit
-def _normmax_sums(share, grad, size, alpha):
-    """Compute sums over a tile for the derivative of α-normmax, with ``t = p / max p``.
-
-    Returns:
-        ``Σ t^α``, ``Σ t^{2-α}``, ``Σ t^{2-α} g``, ``<p, g>``, and for the gradient of ``α``
-        ``Σ p log t``, ``Σ p g log t``, ``Σ t^α log t``.
-    """
-    support, logs = _relative(share, size)
-    a = alpha[:, None]
-    powers = tl.where(support, tl.exp(a * logs), 0.0)
-    slope = tl.where(support, tl.exp((2.0 - a) * logs), 0.0)
-    weighted = share * logs
-    return (
-        tl.sum(powers, 1),
-        tl.sum(slope, 1),
-        tl.sum(slope * grad, 1),
-        tl.sum(share * grad, 1),
-        tl.sum(weighted, 1),
-        tl.sum(weighted * grad, 1),
-        tl.sum(powers * logs, 1),
-    )
-
-
-@triton.jit(do_not_specialize=["stride", "number", "count"])
-def normmax_backward_kernel(
-    probs, grads, out, numbers, stride, number, drifts, count, n,
-    ROWS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
-):  # fmt: skip
-    """Write ``(I - p 1ᵀ) diag(d) (I - 1 pᵀ) g``; with ``ROWS`` also the gradients of ``α``.
-
-    Arguments are described in ``rows.py``.
-    """
-    rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
-    inside = rows < count
-    exact = row_parameters(numbers, stride, number, rows, inside, ROWS)
-    alpha = exact.to(probs.dtype.element_ty)
-    probs, grads = Rows(probs + rows * n, inside, n), Rows(grads + rows * n, inside, n)
-    out = Rows(out + rows * n, inside, n)
-    share, grad = _load_pair(probs, grads, 0, N)
-    # The largest share of every row, or one if the row has no mass.
-    size = tl.max(share, 1)
-    if not HELD:
-        for start in range(N, n, N):
-            size = tl.maximum(size, tl.max(read(probs, start, N, 0.0), 1))
-    size = tl.where(size > 0.0, size, 1.0)
-    powers, slopes, tilted, inner, logs, tilted_logs, power_logs = _normmax_sums(
-        share, grad, size, alpha
-    )
-    if not HELD:
-        for start in range(N, n, N):
-            share, grad = _load_pair(probs, grads, start, N)
-            a, b, c, d, e, f, g = _normmax_sums(share, grad, size, alpha)
-            powers, slopes, tilted, inner = powers + a, slopes + b, tilted + c, inner + d
-            logs, tilted_logs, power_logs = logs + e, tilted_logs + f, power_logs + g
-    log_norm = tl.log(tl.where(powers > 0.0, powers, 1.0)) / alpha
-    scale = size * tl.exp((alpha - 1.0) * log_norm) / (alpha - 1.0)
-    moved_sum = scale * (tilted - inner * slopes)
-    for start in range(0, n, N):
-        if not HELD:
-            share, grad = _load_pair(probs, grads, start, N)
-        _support, relative = _relative(share, size)
-        slope = scale[:, None] * tl.exp((2.0 - alpha)[:, None] * relative)
-        moved = slope * (grad - inner[:, None]) - share * moved_sum[:, None]
-        write(out, start, N, tl.where(share > 0.0, moved, 0.0))
-    if ROWS:
-        # With h = t / ‖t‖, `lowered` is Σ p h^{α-1} log h, which gives the shift of the threshold.
-        lowered = size * tl.exp((1.0 - alpha) * log_norm) * (power_logs - log_norm * powers)
-        drift = lowered / alpha * moved_sum - (tilted_logs - inner * logs) / (alpha - 1.0)
-        tl.store(drifts + rows, drift, mask=inside)

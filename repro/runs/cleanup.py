@@ -1,0 +1,104 @@
+"""Listing and removal of run folders; the records of finished runs stay."""
+
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from repro.config.identity import flattened
+from repro.errors import UserError
+from repro.results import RunFolder, read_records, recent_runs
+from repro.results.frame import text_of
+from repro.runs.display import read_sweep
+from repro.runs.locking import is_claimed
+
+Row = dict[str, Any]
+
+
+def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
+    """Describe the run folders that agree with filters, the last changed first.
+
+    Args:
+        results_dir: folder of results.
+        filters: conditions ``KEY=VALUE,VALUE`` on ``state``, ``scale``, ``run_id``, or settings, of
+            which a group is named by its choice.
+
+    Returns:
+        For each run its identity, scale, state, size in bytes, age in days, folder, and whether
+        there are weights.
+
+    Raises:
+        UserError: a filter is not ``KEY=VALUE``.
+    """
+    wanted = []
+    for item in filters:
+        key, equals, values = item.partition("=")
+        if not equals:
+            raise UserError(f"{item}: expected KEY=VALUE, as state=interrupted or mapping=softmax")
+        wanted.append((key, values.split(",")))
+    rows = []
+    for folder in recent_runs(results_dir):
+        settings: Row = {}
+        if folder.config.exists():
+            settings = flattened(yaml.safe_load(folder.config.read_text(encoding="utf-8")) or {})
+        files = [path for path in folder.path.rglob("*") if path.is_file()]
+        held = folder.status == "running" and not is_claimed(folder.path)
+        row: Row = {
+            "run_id": folder.run_id,
+            "scale": folder.path.parents[1].name,
+            "state": "interrupted" if held else folder.status,
+            "bytes": sum(path.stat().st_size for path in files),
+            "days": (time.time() - folder.path.stat().st_mtime) / 86400,
+            "weights": folder.model.exists() or folder.checkpoint.exists(),
+            "folder": str(folder.path),
+        }
+        known = settings | row
+        if all(
+            text_of(known.get(key, settings.get(f"{key}.name"))) in values for key, values in wanted
+        ):
+            rows.append(row)
+    return rows
+
+
+def print_runs(rows: Sequence[Row]) -> None:
+    """Print the result of :func:`run_rows` with the total size."""
+    for row in rows:
+        age, size = f"{row['days']:.0f} days", size_text(row["bytes"])
+        print(f"{row['run_id']}  {row['scale']:7}{row['state']:13}{size:>9}  {age:>9}")
+    print(f"{len(rows)} runs, {size_text(sum(row['bytes'] for row in rows))}")
+
+
+def size_text(number: float) -> str:
+    """Format a number of bytes in MiB."""
+    return f"{number / 2**20:.1f} MiB"
+
+
+def needed(results_dir: Path) -> dict[str, str]:
+    """Return why runs must stay, by identity: members of ensembles, sweeps in progress, at work."""
+    reasons: dict[str, str] = {}
+    for scale in {path.parents[1].name for path in results_dir.glob("*/runs/*")}:
+        for record in read_records(results_dir, scale):
+            reasons |= dict.fromkeys(record.members, f"a member of ensemble {record.run_id}")
+    for path in results_dir.glob("*/sweeps/*/sweep.json"):
+        folders = {run: path.parents[2] / "runs" / run for run in read_sweep(path.parent)["runs"]}
+        states = {run: RunFolder(folder).status for run, folder in folders.items()}
+        if any(is_claimed(folder) for folder in folders.values()):
+            reasons |= dict.fromkeys(states, f"part of the sweep {path.parent.name} in progress")
+    for folder in recent_runs(results_dir):
+        if is_claimed(folder.path):
+            reasons[folder.run_id] = "at work"
+    return reasons
+
+
+def remove(rows: Sequence[Row], weights: bool) -> int:
+    """Remove the folders of runs, or only their weights; return the number of bytes freed."""
+    freed = 0
+    for row in rows:
+        folder = RunFolder(Path(row["folder"]))
+        freed += folder.remove_weights() if weights else row["bytes"]
+        if not weights:
+            shutil.rmtree(folder.path)
+    return freed
