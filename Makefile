@@ -17,7 +17,7 @@ PAPERS    := $(addprefix reproduce-,$(sort $(patsubst %/,%,$(dir $(ARTEFACTS))))
 TARGETS   := $(addprefix reproduce-,$(subst /,-,$(ARTEFACTS)))
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce report test test-cluster lint types tests format bench bench-startup stats numbers docs pages gpu clean $(PAPERS) $(TARGETS)
+.PHONY: help install reproduce report test test-cluster lint types tests format bench bench-startup numbers docs pages gpu clean $(PAPERS) $(TARGETS)
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -67,9 +67,6 @@ test-cluster: $(STAMP) ## Test the Slurm launcher on a cluster of this machine (
 format: $(STAMP) ## Rewrite style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-
-stats: $(STAMP) ## Print lines by folder and the lengths of functions
-	$(BIN)/python -m benchmarks.stats $(ARGS)
 
 bench: $(STAMP) ## Test, then time mappings and losses (settings in ARGS), write benchmarks/results
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -1,8 +1,138 @@
-"""Entry point of ``python -m benchmarks``."""
+"""Time the rows after their tests; print and write a table and a plot: ``python -m benchmarks``."""
 
+import argparse
+import csv
 import sys
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
-from benchmarks.command import main
+import torch
+
+from benchmarks import gate
+from benchmarks.machine import describe_machine
+from benchmarks.rows import Row, Shape, all_rows, target_for
+from benchmarks.timing import clock_for, paired
+from repro.atomic import atomic_path, atomic_write_text
+
+_RESULTS = Path(__file__).parent / "results"
+_HEADER = """\
+| row | shape | threads | median ms | ratio | target | met |
+|:---|:---|---:|---:|---:|---:|---:|"""
+
+
+class Line(NamedTuple):
+    """Line of the table: medians of milliseconds, and of the ratios of single rounds."""
+
+    row: str
+    shape: str
+    threads: int
+    milliseconds: float
+    baseline: float
+    ratio: float
+    rounds: int
+    target: float | None
+
+    def __str__(self) -> str:
+        met = "" if self.target is None else "yes" if self.ratio <= self.target else "no"
+        limit = "" if self.target is None else f"≤ {self.target:g}"
+        cells = self.row, self.shape, self.threads, f"{self.milliseconds:.3g}", f"{self.ratio:.2f}"
+        return f"| {' | '.join(map(str, (*cells, limit, met)))} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return the exit status, which is 1 if a test fails."""
+    options, rows = _parse(arguments)
+    device = torch.device(options.device)
+    machine = describe_machine(device)
+    if failed := gate.failure({row.kind for row in rows}):
+        print(f"{failed}\n\nA test fails: nothing is timed.")
+        return 1
+    clock, before, lines = clock_for(device), torch.get_num_threads(), list[Line]()
+    counts = options.threads if options.device == "cpu" else [before]
+    print(_HEADER)
+    for threads in counts:
+        torch.set_num_threads(threads)
+        for row in rows:
+            # The slow ones are compared with the most threads only.
+            if row.kind in ("mapping", "loss") or threads == max(counts):
+                for shape in options.shapes or row.shapes:
+                    timing = paired(*row.passes(shape, device), clock, options.seconds)
+                    middle = 1000 * median(timing.measured), 1000 * median(timing.baseline)
+                    target = target_for(options.device, threads, row.name, shape)
+                    place = row.name, str(shape), threads
+                    lines.append(Line(*place, *middle, timing.ratio, timing.rounds, target))
+                    print(lines[-1], flush=True)
+    torch.set_num_threads(before)
+    if output := options.output or (None if options.only else _RESULTS):
+        _write(output / machine.folder, machine.text, lines)
+    return 0
+
+
+def _write(folder: Path, text: str, lines: Sequence[Line]) -> None:
+    """Write the table in Markdown, every number in CSV, and the plot of the ratios."""
+    table = "\n".join([_HEADER, *map(str, lines)])
+    page = f"# Benchmark\n\n{text}\n\n{table}\n\n![Ratios](ratios.png)\n"
+    atomic_write_text(folder / "table.md", page)
+    with atomic_path(folder / "measurements.csv") as path, path.open("w", newline="") as stream:
+        csv.writer(stream, lineterminator="\n").writerows([Line._fields, *lines])
+    with atomic_path(folder / "ratios.png") as path:
+        _plot(path, lines)
+    print(f"written: {folder}")
+
+
+def _plot(path: Path, lines: Sequence[Line]) -> None:
+    """Draw a panel for each number of threads; targets are short vertical lines."""
+    from matplotlib.figure import Figure
+
+    counts, names = (list(dict.fromkeys(getattr(one, key) for one in lines))
+                     for key in ("threads", "row"))  # fmt: skip
+    size = 5.5 * len(counts), 0.32 * len(names) + 1.6
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(1, len(counts), sharey=True, squeeze=False)[0]
+    for axes, threads in zip(panels, counts, strict=True):
+        for one in lines:
+            if one.threads == threads:
+                axes.plot(one.ratio, names.index(one.row), "o", color="#4477aa", markersize=5)
+                if one.target is not None:
+                    axes.plot(one.target, names.index(one.row), "|", color="black", markersize=14)
+        axes.set(xscale="log", ylim=(len(names) - 0.5, -0.5), title=f"threads: {threads}")
+        axes.set_yticks(range(len(names)), names)
+        axes.set_xlabel("time of forward and backward, baseline = 1")
+    figure.savefig(path, format="png", dpi=120)
+
+
+def _parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[Row]]:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--threads", type=_count, nargs="+", default=[1, 2], metavar="N")
+    parser.add_argument("--only", nargs="+", metavar="PATTERN", help="rows by name, * allowed")
+    parser.add_argument("--shapes", type=_shape, nargs="+", metavar="RxN", help="of every row")
+    parser.add_argument("--seconds", type=float, default=0.5, help="for each row at each shape")
+    parser.add_argument("--output", type=Path, help="folder of results; with --only none is made")
+    options = parser.parse_args(arguments)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda: there is no CUDA device here")
+    known = [row for row in all_rows() if options.device == "cpu" or row.kind != "structure"]
+    rows = [row for row in known if any(fnmatch(row.name, p) for p in options.only or ["*"])]
+    if not rows:
+        names = ", ".join(row.name for row in known)
+        parser.error(f"--only {' '.join(options.only)} matches no row; rows: {names}")
+    return options, rows
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return int(text)
+
+
+def _shape(text: str) -> Shape:
+    rows, _, size = text.partition("x")
+    return Shape(_count(rows), _count(size))
+
 
 if __name__ == "__main__":
     sys.exit(main())

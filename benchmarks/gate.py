@@ -10,8 +10,7 @@ _MAPPINGS = ("tests/laws", "tests/mappings/test_values.py", "tests/mappings/kern
 TESTS: dict[str, tuple[str, ...]] = {
     "mapping": _MAPPINGS,
     "peer": _MAPPINGS,
-    "loss": ("tests/losses/test_fenchel_young.py",),
-    "linear": ("tests/losses/test_linear.py",),
+    "loss": ("tests/losses/test_fenchel_young.py", "tests/losses/test_linear.py"),
     "structure": ("tests/structures/test_oracles.py", "tests/structures/test_sparsemap.py"),
 }
 """Tests of each kind of row."""

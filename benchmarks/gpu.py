@@ -13,8 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -24,115 +23,72 @@ from repro.atomic import atomic_write_text
 from repro.mappings.kernels import selfcheck
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "gpu.md"
 TASKS = ("snli", "nmt", "summarization", "morphology", "parsing", "nli_alignment")
-PYTHON = sys.executable
-_REPRO = [PYTHON, "-m", "repro"]
-_TABLE = [*_REPRO, "reproduce", "peters2019/table1", "scale=full", "--columns", "medium (avg.)"]
+_HEAD = """# Results on a GPU
+
+Written by `make gpu`, which runs what is missing and continues what was stopped.
+
+| step | state | minutes | command | measured on |
+|:---|:---|---:|:---|:---|
+"""
 
 
-@dataclass(frozen=True)
-class Step:
-    """Command, and a name for what it shows."""
-
-    name: str
-    command: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Outcome of a step.
-
-    Attributes:
-        name: name of the step.
-        command: the command line.
-        state: ``"done"``, ``"failed"`` or ``"unfinished"``.
-        seconds: time spent on the step in all calls.
-        machine: device, versions and commit of the last call.
-    """
-
-    name: str
-    command: str
-    state: str
-    seconds: float
-    machine: str
-
-
-def steps(data_dir: str) -> list[Step]:
-    """Return the steps in order.
-
-    Args:
-        data_dir: folder of the real corpora, which the last two steps read.
-    """
-    device = ["hardware=cuda", "results_dir=results"]
-    data = [f"data_dir={data_dir}"]
+def steps(data_dir: str) -> dict[str, list[str]]:
+    """Return the command of each step by its name; ``data_dir`` has the corpora of the last two."""
+    python, device = [sys.executable, "-m"], ["hardware=cuda", "results_dir=results"]
     alphas = ["mapping=entmax", "mapping.alpha=1.5", "loss=entmax", "loss.alpha=1.5"]
-    single = [*_REPRO, "run", "task=morphology", "scale=full", "task.setting=medium", *alphas]
+    medium = ["task=morphology", "scale=full", "task.setting=medium", *alphas]
+    table = ["peters2019/table1", "scale=full", "--columns", "medium (avg.)"]
     # A kernel that fails is an error here; in runs PyTorch replaces it.
-    strict = ("env", "REPRO_KERNELS=require", PYTHON, "-m")
-    return [
-        Step("CUDA tests", (*strict, "pytest", "-q", "-m", "gpu", "-n", "0", "tests")),
-        Step("benchmark of mappings and losses", (*strict, "benchmarks", "--device", "cuda")),
-        *(
-            Step(f"{task}, demo", (*_REPRO, "run", f"task={task}", "scale=demo", *device))
+    strict, data = ["env", "REPRO_KERNELS=require"], f"data_dir={data_dir}"
+    return {
+        "CUDA tests": [*strict, *python, "pytest", "-q", "-m", "gpu", "-n", "0", "tests"],
+        "benchmark of mappings and losses": [*strict, *python, "benchmarks", "--device", "cuda"],
+        **{
+            f"{task}, demo": [*python, "repro", "run", f"task={task}", "scale=demo", *device]
             for task in TASKS
-        ),
-        Step("inflection, medium, paper's protocol, one run", (*single, *device, *data)),
-        Step("inflection, medium, nine cells, three seeds", (*_TABLE, *device, *data)),
-    ]
+        },
+        "inflection, medium, paper's protocol, one run": [
+            *python, "repro", "run", *medium, *device, data,
+        ],
+        "inflection, medium, nine cells, three seeds": [
+            *python, "repro", "reproduce", *table, *device, data,
+        ],
+    }  # fmt: skip
 
 
-def run_steps(planned: Sequence[Step], limit: float, folder: Path, machine: str) -> list[Outcome]:
-    """Run every step that is not done and return the outcomes of all.
+def run_steps(planned: Mapping[str, list[str]], limit: float, folder: Path, text: str) -> list[str]:
+    """Run every step that is not done and return a line of the page for each.
 
     Args:
-        planned: steps in order; a failed step does not stop the others.
+        planned: commands by name; a failed step does not stop the others.
         limit: seconds after which a step is stopped.
         folder: folder for the outcome and the output of each step.
-        machine: device, versions and commit.
+        text: device, versions and commit.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    found = []
-    for number, step in enumerate(planned):
-        stored = folder / f"{number:02}.json"
-        before = Outcome(**json.loads(stored.read_text())) if stored.exists() else None
-        if before is None or before.state != "done" or before.name != step.name:
-            log = folder / f"{number:02}.log"
-            print(f"{step.name}: {' '.join(step.command)}", flush=True)
-            state, seconds = _run(step, limit, log)
-            earlier = 0.0 if before is None or before.name != step.name else before.seconds
-            command = " ".join(step.command).replace(PYTHON, "python")
-            before = Outcome(step.name, command, state, earlier + seconds, machine)
-            atomic_write_text(stored, json.dumps(asdict(before)))
+    lines = []
+    for number, (name, command) in enumerate(planned.items()):
+        stored, log = folder / f"{number:02}.json", folder / f"{number:02}.log"
+        found = json.loads(stored.read_text()) if stored.exists() else {}
+        found = found if found.get("name") == name else {"name": name, "seconds": 0.0}
+        if found.get("state") != "done":
+            print(f"{name}: {' '.join(command)}", flush=True)
+            state, seconds = _run(command, limit, log)
+            found |= {"state": state, "seconds": found["seconds"] + seconds, "machine": text}
+            atomic_write_text(stored, json.dumps(found))
             print(f"  {state} after {seconds:.0f} s; output: {log}", flush=True)
-        found.append(before)
-    return found
+        printed = " ".join(command).replace(sys.executable, "python")
+        minutes, where = found["seconds"] / 60, found["machine"]
+        lines.append(f"| {name} | {found['state']} | {minutes:.1f} | `{printed}` | {where} |")
+    return lines
 
 
-def page(outcomes: Sequence[Outcome]) -> str:
-    """Return the outcomes as a page in Markdown."""
-    lines = [
-        "# Results on a GPU",
-        "",
-        "Written by `make gpu`, which runs what is missing and continues what was stopped.",
-        "",
-        "| step | state | minutes | command | measured on |",
-        "|:---|:---|---:|:---|:---|",
-    ]
-    lines += [
-        f"| {one.name} | {one.state} | {one.seconds / 60:.1f} | `{one.command}` | {one.machine} |"
-        for one in outcomes
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _run(step: Step, limit: float, log: Path) -> tuple[str, float]:
+def _run(command: list[str], limit: float, log: Path) -> tuple[str, float]:
     """Run a step, write its output to ``log``, and return its state and its seconds."""
     start = time.monotonic()
     with log.open("w", encoding="utf-8") as output:
-        process = subprocess.Popen(
-            step.command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, env=os.environ
-        )
+        process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
         try:
             state = "done" if process.wait(limit) == 0 else "failed"
         except subprocess.TimeoutExpired:
@@ -142,35 +98,24 @@ def _run(step: Step, limit: float, log: Path) -> tuple[str, float]:
     return state, time.monotonic() - start
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return the exit status, which is 0 if every step is done.
-
-    Args:
-        arguments: arguments of the command line.
-    """
+def main() -> int:
+    """Run the command and return the exit status, which is 0 if every step is done."""
     parser = argparse.ArgumentParser("python -m benchmarks.gpu", description=__doc__)
     parser.add_argument("--data-dir", default=os.environ.get("REPRO_DATA_DIR", "data"))
     parser.add_argument("--limit", type=float, default=530, help="seconds of a step")
-    parser.add_argument("--list", action="store_true", help="print the steps and stop")
-    parsed = parser.parse_args(arguments)
-    planned = steps(parsed.data_dir)
-    if parsed.list:
-        print("\n".join(" ".join(step.command) for step in planned))
-        return 0
+    parsed = parser.parse_args()
     if not torch.cuda.is_available():
         print("make gpu: PyTorch finds no CUDA device here", file=sys.stderr)
         return 2
-    machine = describe_machine(torch.device("cuda"))
-    described = f"{machine.day}, {machine.device}; {machine.versions}; commit {machine.commit}"
-    outcomes = run_steps(planned, parsed.limit, ROOT / "results" / "gpu", described)
-    atomic_write_text(PAGE, page(outcomes))
+    text = describe_machine(torch.device("cuda")).text
+    lines = run_steps(steps(parsed.data_dir), parsed.limit, ROOT / "results" / "gpu", text)
+    atomic_write_text(ROOT / "docs" / "gpu.md", _HEAD + "\n".join([*lines, ""]))
     for where, checks in selfcheck.outcomes().items():
         print(f"Self-checks of kernels on {where}:")
         for label, (error, bound) in sorted(checks.items()):
-            print(
-                f"  {'passed' if error <= bound else 'FAILED'}, {error:.1e} of {bound:.1e}: {label}"
-            )
-    return 0 if all(one.state == "done" for one in outcomes) else 1
+            verdict = "passed" if error <= bound else "FAILED"
+            print(f"  {verdict}, {error:.1e} of {bound:.1e}: {label}")
+    return 0 if all("| done |" in line for line in lines) else 1
 
 
 if __name__ == "__main__":

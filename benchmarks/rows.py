@@ -1,7 +1,6 @@
-"""Rows of the table: every registered mapping, the losses, and peers if installed."""
+"""Rows of the table: mappings, losses, peers and SparseMAP, each beside a baseline."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import NamedTuple
@@ -10,15 +9,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from repro.losses import CrossEntropyLoss, EntmaxLoss, SparsemaxLoss
-from repro.mappings import MAPPINGS, MappingSpec, entmax, sparsemax
-
-Work = Callable[[], object]
-"""Function that runs a forward and backward pass."""
+from benchmarks.timing import Work
+from repro.losses import CrossEntropyLoss, EntmaxLoss, SparsemaxLoss, linear_entmax_loss
+from repro.mappings import MAPPINGS, entmax, sparsemax
+from repro.structures import Arborescence, LinearChain, Matching, Structure, sparsemap
 
 
 class Shape(NamedTuple):
-    """Number of rows, and of entries per row."""
+    """Number of rows, and of entries per row; of SparseMAP, both dimensions of the scores."""
 
     rows: int
     size: int
@@ -27,171 +25,172 @@ class Shape(NamedTuple):
         return f"{self.rows}x{self.size}"
 
 
-SHAPES = (Shape(1280, 50), Shape(1280, 400), Shape(1280, 18_000), Shape(256, 32_000))
-"""Attention over short and long sentences; output layers with small and large vocabularies."""
-_VOCABULARY = 10_000
-"""Least length of rows on which peers are compared."""
-_MAPPING_FLOATS = 5
-_BOUNDED_FLOATS = 7
-_LOSS_FLOATS = 3
+ATTENTION = (Shape(1280, 50), Shape(1280, 400))
+"""Attention over short and long sentences."""
+OUTPUT = (Shape(1280, 18_000), Shape(256, 32_000))
+"""Output layers with small and large vocabularies."""
+_SOFTMAX = partial(torch.softmax, dim=-1)
+BATCH = 8
+"""Number of instances of SparseMAP."""
+
+_GROUPS = {
+    "sparsemax entmax": ({"1280x50": 1.5}, 1.2, 1.2),
+    "entmax_1.3 entmax_2.5 entmax_rows": ({}, 2.0, 1.5),
+    "csoftmax csparsemax": ({}, 2.0, 1.5),
+    "fusedmax": ({"1280x50": 3.0, "1280x400": 3.0}, None, 4.0),
+    "oscarmax": ({"1280x50": 5.0, "1280x400": 5.0}, None, 6.0),
+    "cross_entropy_loss sparsemax_loss entmax_loss": ({}, 1.2, 1.2),
+    "linear_loss": ({}, 1.1, 1.1),
+}
+"""Largest ratios: on the processor at some shapes and at all others, and on CUDA."""
+TARGET_THREADS = 2
+"""Number of threads for which targets on the processor hold."""
 
 
-@dataclass(frozen=True)
-class Row:
+def target_for(device: str, threads: int, name: str, shape: Shape) -> float | None:
+    """Return the largest ratio that meets the target of a row, or None without a target."""
+    for names, (special, others, cuda) in _GROUPS.items():
+        if name in names.split():
+            if device == "cuda":
+                return cuda
+            return special.get(str(shape), others) if threads == TARGET_THREADS else None
+    return None
+
+
+class Row(NamedTuple):
     """Row of the table: a function and its baseline, measured at several shapes.
 
     Attributes:
         name: key in tables and for ``--only``.
-        kind: ``mapping``, ``loss`` or ``peer``.
+        kind: ``mapping``, ``loss``, ``peer`` or ``structure``; decides which tests must pass.
         passes: returns the measured pass and its baseline for a shape and a device.
-        floats: numbers per score that must be read from or written to memory.
-        color: plot colour.
+        shapes: the shapes, unless others are asked for.
     """
 
     name: str
     kind: str
     passes: Callable[[Shape, torch.device], tuple[Work, Work]]
-    floats: int
-    color: str
-
-    def takes(self, shape: Shape) -> bool:
-        """Return whether the row is measured at a shape."""
-        return self.kind != "peer" or shape.size >= _VOCABULARY
+    shapes: tuple[Shape, ...] = (*ATTENTION, *OUTPUT)
 
 
 def all_rows() -> list[Row]:
-    """Return all rows: mappings in the order of the registry, variants of α, losses, peers."""
-    return [
-        *(_mapping_row(spec) for spec in MAPPINGS.values()),
-        *_alpha_rows(),
-        *_loss_rows(),
-        *(_peer_rows() if find_spec("entmax") else []),
-    ]
+    """Return all rows: mappings in the order of the registry, variants of α, losses, the others."""
+    rows = []
+    for spec in MAPPINGS.values():
+        passes = partial(_beside, spec.function, _SOFTMAX, _bounds if spec.bounded else None)
+        rows.append(Row(spec.name, "mapping", passes))
+    for name, function, leaves in (
+        ("entmax_1.3", partial(entmax, alpha=1.3), None),
+        ("entmax_2.5", partial(entmax, alpha=2.5), None),
+        ("entmax_rows", entmax, _alpha_of_rows),
+    ):
+        rows.append(Row(name, "mapping", partial(_beside, function, _SOFTMAX, leaves)))
+    for name, loss in (
+        ("cross_entropy_loss", CrossEntropyLoss()),
+        ("sparsemax_loss", SparsemaxLoss()),
+        ("entmax_loss", EntmaxLoss()),
+    ):
+        rows.append(Row(name, "loss", partial(_beside_cross_entropy, loss)))
+    rows.append(Row("linear_loss", "loss", _linear_beside_two, (Shape(4096, 50_000),)))
+    if find_spec("entmax"):
+        import entmax as peer
+
+        for name, theirs, ours in (
+            ("peer_sparsemax", peer.sparsemax, sparsemax),
+            ("peer_entmax15", peer.entmax15, entmax),
+            ("peer_sparsemax_bisect", peer.sparsemax_bisect, sparsemax),
+            ("peer_entmax_bisect", partial(peer.entmax_bisect, alpha=1.5), entmax),
+        ):
+            rows.append(Row(name, "peer", partial(_beside, theirs, ours, None), OUTPUT))
+    squares = (Shape(20, 20), Shape(50, 50)), (Shape(20, 20), Shape(30, 30))
+    trees = (Shape(21, 21), Shape(41, 41))
+    for name, structure, shapes in (
+        ("sparsemap_sequence", LinearChain(), squares[0]),
+        ("sparsemap_matching", Matching(), squares[1]),
+        ("sparsemap_tree", Arborescence(), trees),
+    ):
+        rows.append(Row(name, "structure", partial(_beside_python, structure), shapes))
+    return rows
 
 
 def both_ways(
-    function: Callable[..., Tensor], leaves: tuple[Tensor, ...], grad: Tensor | None = None
+    function: Callable[..., Tensor], leaves: Sequence[Tensor], grad: Tensor | None = None
 ) -> Work:
     """Return a pass that evaluates a function and its gradients with respect to ``leaves``."""
-
-    def run() -> object:
-        return torch.autograd.grad(function(*leaves), leaves, grad)
-
-    return run
+    return lambda: torch.autograd.grad(function(*leaves), leaves, grad)
 
 
-def draw_scores(shape: Shape, device: torch.device) -> Tensor:
-    """Draw float32 scores from N(0, 1), equal in every call."""
-    generator = torch.Generator().manual_seed(shape.size)
+def draw(*shape: int, device: torch.device, seed: int = 0) -> Tensor:
+    """Draw float32 values from N(0, 1), equal in every call."""
+    generator = torch.Generator().manual_seed(seed)
     return torch.randn(shape, generator=generator).to(device).requires_grad_()
 
 
-def _mapping_row(spec: MappingSpec) -> Row:
-    leaves = _upper_bounds if spec.bounded else _nothing
-    floats = _BOUNDED_FLOATS if spec.bounded else _MAPPING_FLOATS
-    passes = partial(_beside_softmax, spec.function, leaves)
-    return Row(spec.name, "mapping", passes, floats, spec.color)
-
-
-def _alpha_rows() -> list[Row]:
-    variants = (
-        ("entmax_1.3", partial(entmax, alpha=1.3), _nothing),
-        ("entmax_2.5", partial(entmax, alpha=2.5), _nothing),
-        ("entmax_rows", entmax, _alpha_of_rows),
-    )
-    return [
-        Row(
-            name, "mapping", partial(_beside_softmax, function, leaves), _MAPPING_FLOATS,
-            _color("entmax"),
-        )
-        for name, function, leaves in variants
-    ]  # fmt: skip
-
-
-def _nothing(shape: Shape, device: torch.device) -> tuple[Tensor, ...]:
-    return ()
-
-
-def _upper_bounds(shape: Shape, device: torch.device) -> tuple[Tensor, ...]:
+def _bounds(shape: Shape, device: torch.device) -> tuple[Tensor, ...]:
     """Draw bounds that sum to about two in every row, so that many are active."""
-    generator = torch.Generator().manual_seed(shape.size + 1)
-    bounds = torch.rand(shape, generator=generator) * (4 / shape.size)
+    bounds = torch.rand(shape, generator=torch.Generator().manual_seed(1)) * (4 / shape.size)
     return (bounds.to(device).requires_grad_(),)
 
 
 def _alpha_of_rows(shape: Shape, device: torch.device) -> tuple[Tensor, ...]:
     """Return one α per row, which requires a gradient."""
-    alphas = torch.linspace(1.05, 1.95, shape.rows).unsqueeze(-1)
-    return (alphas.to(device).requires_grad_(),)
+    alphas = torch.linspace(1.05, 1.95, shape.rows, device=device).unsqueeze(-1)
+    return (alphas.requires_grad_(),)
 
 
-def _beside_softmax(
+def _beside(
     function: Callable[..., Tensor],
-    more: Callable[[Shape, torch.device], tuple[Tensor, ...]],
+    other: Callable[[Tensor], Tensor],
+    more: Callable[[Shape, torch.device], tuple[Tensor, ...]] | None,
     shape: Shape,
     device: torch.device,
 ) -> tuple[Work, Work]:
-    scores = draw_scores(shape, device)
-    grad = torch.randn_like(scores)
-    softmax = partial(torch.softmax, dim=-1)
-    measured = both_ways(function, (scores, *more(shape, device)), grad)
-    return measured, both_ways(softmax, (scores,), grad)
+    """Return passes of two functions of equal scores, the first with ``more`` arguments."""
+    scores, grad = draw(*shape, device=device), draw(*shape, device=device, seed=1).detach()
+    leaves = (scores, *more(shape, device)) if more else (scores,)
+    return both_ways(function, leaves, grad), both_ways(other, (scores,), grad)
 
 
-def _loss_rows() -> list[Row]:
-    losses = (
-        ("cross_entropy_loss", CrossEntropyLoss(), "softmax"),
-        ("sparsemax_loss", SparsemaxLoss(), "sparsemax"),
-        ("entmax_loss", EntmaxLoss(), "entmax"),
-    )
-    return [
-        Row(name, "loss", partial(_beside_cross_entropy, loss), _LOSS_FLOATS, _color(mapping))
-        for name, loss, mapping in losses
-    ]
-
-
-def _color(mapping: str) -> str:
-    return MAPPINGS[mapping].color
+def _targets(shape: Shape, device: torch.device) -> Tensor:
+    generator = torch.Generator().manual_seed(2)
+    return torch.randint(shape.size, (shape.rows,), generator=generator).to(device)
 
 
 def _beside_cross_entropy(
     loss: Callable[[Tensor, Tensor], Tensor], shape: Shape, device: torch.device
 ) -> tuple[Work, Work]:
-    scores = draw_scores(shape, device)
-    generator = torch.Generator().manual_seed(shape.size + 2)
-    target = torch.randint(shape.size, (shape.rows,), generator=generator).to(device)
-
-    def on(function: Callable[[Tensor, Tensor], Tensor]) -> Work:
-        return both_ways(lambda z: function(z, target), (scores,))
-
-    return on(loss), on(F.cross_entropy)
+    scores, target = draw(*shape, device=device), _targets(shape, device)
+    measured = both_ways(lambda z: loss(z, target), (scores,))
+    return measured, both_ways(lambda z: F.cross_entropy(z, target), (scores,))
 
 
-def _peer_rows() -> list[Row]:
-    import entmax as peer
-
-    pairs = (
-        ("peer_sparsemax", peer.sparsemax, "sparsemax"),
-        ("peer_entmax15", peer.entmax15, "entmax"),
-        ("peer_sparsemax_bisect", peer.sparsemax_bisect, "sparsemax"),
-        ("peer_entmax_bisect", partial(peer.entmax_bisect, alpha=1.5), "entmax"),
-    )
-    ours: dict[str, Callable[[Tensor], Tensor]] = {"sparsemax": sparsemax, "entmax": entmax}
-    return [
-        Row(
-            name, "peer", partial(_beside_ours, theirs, ours[mapping]), _MAPPING_FLOATS,
-            _color(mapping),
-        )
-        for name, theirs, mapping in pairs
-    ]  # fmt: skip
+def _linear_beside_two(shape: Shape, device: torch.device) -> tuple[Work, Work]:
+    """Return the fused linear layer and loss, and the two in a row, with 512 units."""
+    hidden = draw(shape.rows, 512, device=device)
+    weight = (draw(shape.size, 512, device=device) / 512**0.5).detach().requires_grad_()
+    target, loss = _targets(shape, device), EntmaxLoss(1.5)
+    fused = both_ways(lambda h, w: linear_entmax_loss(h, w, None, target, 1.5), (hidden, weight))
+    return fused, both_ways(lambda h, w: loss(F.linear(h, w), target), (hidden, weight))
 
 
-def _beside_ours(
-    theirs: Callable[[Tensor], Tensor],
-    ours: Callable[[Tensor], Tensor],
-    shape: Shape,
-    device: torch.device,
-) -> tuple[Work, Work]:
-    scores = draw_scores(shape, device)
-    grad = torch.randn_like(scores)
-    return both_ways(theirs, (scores,), grad), both_ways(ours, (scores,), grad)
+class PythonOracle(Structure):
+    """A structure of the package whose oracle is called from Python in every iteration."""
+
+    def __init__(self, structure: Structure) -> None:
+        self.structure, self.has_additional = structure, structure.has_additional  # type: ignore[misc]
+
+    def best(self, scores: Tensor, lengths: Tensor | None, *additional: Tensor) -> object:
+        """Return the parts of the best structures."""
+        return self.structure.best(scores, lengths, *additional)
+
+
+def _beside_python(structure: Structure, shape: Shape, device: torch.device) -> tuple[Work, Work]:
+    leaves = [draw(BATCH, *shape, device=device)]
+    if structure.has_additional:
+        leaves.append(draw(BATCH, shape.rows - 1, shape.size, shape.size, device=device))
+    grad = draw(BATCH, *shape, device=device, seed=1).detach()
+
+    def solved(one: Structure) -> Work:
+        return both_ways(lambda *scores: sparsemap(one, *scores).marginals, leaves, grad)
+
+    return solved(structure), solved(PythonOracle(structure))

@@ -7,16 +7,15 @@ from statistics import median
 
 import torch
 
-from benchmarks.rows import Work
+Work = Callable[[], object]
+"""Function that runs a forward and backward pass."""
+Clock = Callable[[Work], float]
+"""Function that runs a pass and returns its seconds."""
 
 _MAX_ROUNDS = 300
 _MIN_ROUNDS = 3
 _FLUSH_BYTES = 2**28
 """Bytes written between passes on CUDA devices to flush the second-level cache."""
-_COPY_FLOATS = 2**26
-
-Clock = Callable[[Work], float]
-"""Function that runs a pass and returns its seconds."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +90,3 @@ def paired(measured: Work, baseline: Work, clock: Clock, seconds: float) -> Timi
         if spent > seconds and (timing.rounds >= _MIN_ROUNDS or spent > 4 * seconds):
             break
     return timing
-
-
-def copy_bandwidth(device: torch.device, clock: Clock) -> float:
-    """Measure the bandwidth of a large copy in bytes per second, reads and writes counted."""
-    source = torch.zeros(_COPY_FLOATS, device=device)
-    target = torch.ones_like(source)
-    best = min(clock(lambda: target.copy_(source)) for _ in range(5))
-    return 2 * source.nbytes / best

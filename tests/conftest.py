@@ -17,7 +17,7 @@ _FIRST = (
     "results", "training",
     "mappings/kernels/test_mappings.py",
     "cli", "runs",
-    "structures/test_any_oracle.py",
+    "structures/test_open_structures.py",
     "experiments",
 )  # fmt: skip
 """Files that compile most kernels, each followed by what another process can do in the meantime

@@ -1,10 +1,16 @@
 """Oracles: all structures of a small problem, their parts, and sums over them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import permutations, product
 
 import torch
 from torch import Tensor
+
+
+def spread(first: Iterable[str], second: Iterable[object]) -> list[tuple[str, object]]:
+    """Every other pair of two lists: each value is there, in half of the product."""
+    pairs = product(enumerate(first), enumerate(second))
+    return [(a, b) for (i, a), (j, b) in pairs if (i + j) % 2 == 0]
 
 
 def is_tree(heads: tuple[int, ...]) -> bool:

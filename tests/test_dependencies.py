@@ -12,8 +12,6 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CUDA = ROOT / "repro" / "mappings" / "kernels" / "cuda"
-PEER = ROOT / "benchmarks" / "peer_training_joeynmt.py"
-"""Run by the interpreter of JoeyNMT's own environment."""
 INDIRECT = {"tensorboard"}
 """Imported by a declared package on our behalf: torch.utils.tensorboard."""
 
@@ -81,5 +79,5 @@ def test_kernels_for_cuda_import_what_their_extra_declares() -> None:
 def test_tests_and_benchmarks_import_what_is_declared_for_development(folder: str) -> None:
     extras = PROJECT["optional-dependencies"]
     known = declared(PROJECT["dependencies"] + extras["dev"] + extras["peers"])
-    found = imported(ROOT / folder, without=PEER)
+    found = imported(ROOT / folder)
     assert {name: str(path) for name, path in found.items() if name not in known} == {}

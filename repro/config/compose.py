@@ -135,7 +135,9 @@ def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
             raise ConfigError(f"{path}: expected the configuration of a run")
         groups = {str(key): node for key, node in stored.items() if OmegaConf.is_dict(node)}
         named = {
-            key: groups[key].name for key in ("task", "scale", "mapping", "loss") if key in groups
+            key: groups[key].name
+            for key in ("task", "scale", "mapping", "structure", "loss")
+            if key in groups
         }
         chosen = [f"{key}={name}" for key, name in named.items() if name in group_choices(key)]
         cfg = _through_hydra([*chosen, *anew])

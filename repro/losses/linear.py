@@ -178,7 +178,7 @@ def _solve(
 
 
 def _below(scores: Tensor, top: Tensor) -> Tensor:
-    """Return single scores centred as by :func:`centre`, given the maxima of their rows."""
+    """Return ``z - max z`` of single scores, given the maxima, as :func:`centre` computes it."""
     return centre(torch.stack((scores, top), -1), -1)[0][..., 0]
 
 

@@ -24,18 +24,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad
 
 from repro.losses.fenchel_young import Reduction, check_loss_settings, reduce_losses
-from repro.mappings._arguments import under_vmap
-from repro.structures import (
-    Arborescence,
-    ConvergenceWarning,
-    Matching,
-    Solution,
-    Structure,
-    sparsemap,
-)
+from repro.structures import ConvergenceWarning, Solution, Structure, sparsemap
 from repro.structures.active_set import MAX_ITER
 
 
@@ -128,11 +119,10 @@ class SparsemapInference(Inference):
         """Return the score of the mixture minus its penalty."""
         with torch.no_grad():
             found = self.predict(batch)
-        parts = found.marginals.detach()  # no_grad does not drop tangents of forward mode
-        value = _inner_product(parts, batch.scores) - self.omega(parts)
+        value = _inner_product(found.marginals, batch.scores) - self.omega(found.marginals)
         if batch.additional is None or found.additional is None:
             return value
-        return value + _inner_product(found.additional.detach(), batch.additional)
+        return value + _inner_product(found.additional, batch.additional)
 
     def omega(self, vertex: Tensor) -> Tensor:
         """Return half the squared norm of the unary parts."""
@@ -194,7 +184,8 @@ class StructuredLoss(nn.Module):
             scores: unary scores ``η_U``, as the structure takes them.
             target: one structure for each instance, as ``structure.map`` returns it: tags
                 ``(B, n)``, heads ``(B, n)`` of the words (or ``(B, n+1)`` with the root in front),
-                or the column of each row, -1 without one. Entries past the length are ignored.
+                the column of each row, -1 without one, or the 0/1 parts of other structures, also
+                in the shape of the scores. Entries past the length are ignored.
             lengths: sizes of the instances, as the structure takes them; None if all are full.
             additional: scores ``η_F``, if the structure has additional parts.
 
@@ -205,7 +196,7 @@ class StructuredLoss(nn.Module):
         Raises:
             ValueError: shapes, dtypes or lengths do not fit, or a target is not a valid structure.
         """
-        vertex = _checked_target(self.structure, target, scores, lengths)
+        vertex = self.structure.checked_target(target, scores, additional, lengths)
         gold = self.structure.indicator(vertex, scores.detach().double())
         wide = scores.double() + self.cost * (1 - gold)
         extra = None if additional is None else additional.double()
@@ -297,57 +288,3 @@ class MarginSparseMAPLoss(StructuredLoss):
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(structure, SparsemapInference(max_iter, tol), cost, reduction)
-
-
-def _checked_target(
-    structure: Structure, target: Tensor, scores: Tensor, lengths: Tensor | None
-) -> Tensor:
-    """Check a target; return it in the form of ``structure.map``, -1 at entries without a part.
-
-    Raises:
-        ValueError: the target has a wrong shape or dtype, an entry out of range, heads that do not
-            form a tree, or two rows of a matching with one column.
-    """
-    tree = isinstance(structure, Arborescence)
-    if target.dtype != torch.long:
-        raise ValueError(f"the target must hold integers (torch.long), not {target.dtype}")
-    if tree and target.dim() == 2 and target.size(1) == scores.size(1) - 1:
-        target = pad(target, (1, 0), value=-1)
-    if target.shape != scores.shape[:2]:
-        raise ValueError(
-            f"target {tuple(scores.shape[:2])} expected for scores {tuple(scores.shape)}, "
-            f"got {tuple(target.shape)}"
-        )
-    # Entries that the target decides: items, words or rows within the length.
-    positions = torch.arange(target.size(1), device=target.device)
-    exists = (positions >= int(tree)).expand_as(target)
-    if lengths is not None:
-        sizes = lengths.to(target.device).view(len(target), -1)[:, :1]
-        exists = exists & (positions < sizes + int(tree))
-    vertex, values = target.masked_fill(~exists, -1), scores.size(1 if tree else 2)
-    outside = ((vertex < -1) | (vertex >= values)).any(-1)
-    _refuse(vertex, outside, f"has entries outside 0..{values - 1}")
-    if isinstance(structure, Arborescence):
-        # In a tree the heads of each word, followed upwards, lead to the root.
-        heads = torch.where(vertex < 0, positions.expand_as(vertex), vertex)
-        for _ in range(vertex.size(1).bit_length()):  # each gather doubles the number of steps
-            heads = heads.gather(1, heads)
-        wrong = (exists & (heads != 0)).any(-1)
-        if structure.single_root:
-            wrong = wrong | ((vertex == 0).sum(-1) > 1)
-        _refuse(vertex, wrong, "is no tree")
-    if isinstance(structure, Matching):
-        columns = vertex.sort(-1).values
-        twice = (columns[:, 1:] == columns[:, :-1]) & (columns[:, 1:] >= 0)
-        _refuse(vertex, twice.any(-1), "gives one column to two rows")
-    return vertex
-
-
-def _refuse(vertex: Tensor, wrong: Tensor, why: str) -> None:
-    """Raise ``ValueError`` for the first wrong instance; skipped under ``vmap``."""
-    if under_vmap(wrong):
-        return
-    found = wrong.nonzero()
-    if found.numel():
-        first = int(found[0])
-        raise ValueError(f"instance {first}: target {vertex[first].tolist()} {why}")

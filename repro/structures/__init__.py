@@ -1,16 +1,16 @@
 """SparseMAP: sparse mixtures of combinatorial structures that have a MAP oracle."""
 
 from repro.structures.active_set import ConvergenceWarning, Solution, sparsemap
-from repro.structures.any_oracle import MapOracle
-from repro.structures.families import Arborescence, LinearChain, Matching
-from repro.structures.structure import InfeasibleError, Structure
+from repro.structures.families import STRUCTURES, Arborescence, LinearChain, Matching
+from repro.structures.problem import InfeasibleError
+from repro.structures.structure import Structure
 
 __all__ = [
+    "STRUCTURES",
     "Arborescence",
     "ConvergenceWarning",
     "InfeasibleError",
     "LinearChain",
-    "MapOracle",
     "Matching",
     "Solution",
     "Structure",

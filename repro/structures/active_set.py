@@ -3,18 +3,13 @@
 import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from repro.structures import padded_mixture
-from repro.structures.any_oracle import MapOracle, OracleStructure
-from repro.structures.device import solve_on_device, solves
-from repro.structures.padded_mixture import padded_vertices
-from repro.structures.structure import Inputs, Problem, Selection, Structure, solve_below_transforms
+from repro.structures.problem import Selection
+from repro.structures.structure import Structure
 
 
 class ConvergenceWarning(UserWarning):
@@ -29,11 +24,8 @@ class Solution:
         structure: the family of structures.
         marginals: ``u``, like the unary scores; differentiable.
         weights: ``(B, K)`` of the selected structures, filled with zeros; differentiable.
-        selection: the structures as the kernels store them.
+        selection: the structures as the solver stores them.
         scores: additional scores, or ``None``.
-        vertices: ``(B, K, V)``, derived from ``selection`` if None. Under ``torch.func.vmap`` they
-            belong to the mapped instance, whereas ``selection`` and what is derived from it cover
-            all instances.
     """
 
     structure: Structure
@@ -41,7 +33,6 @@ class Solution:
     weights: Tensor
     selection: Selection = field(repr=False)
     scores: Tensor | None = field(repr=False)
-    vertices: Tensor | None = field(default=None, repr=False)
 
     @property
     def counts(self) -> Tensor:
@@ -65,10 +56,13 @@ class Solution:
 
     @cached_property
     def structures(self) -> Tensor:
-        """Vertices ``(B, K, V)`` of the selected structures, filled with -1."""
-        if self.vertices is not None:
-            return self.vertices
-        return padded_vertices(self.structure, self.selection).to(self.marginals.device)
+        """Vertices ``(B, K, V)`` of the selected structures.
+
+        Beyond ``counts`` they are filled with -1, or with 0 where vertices are 0/1 vectors.
+        """
+        stored = torch.from_numpy(self.selection.padded(self.selection.vertices, fill=-1))
+        vertices = self.structure.vertices(stored, self.selection.problem)
+        return vertices.to(self.marginals.device)
 
     @cached_property
     def additional(self) -> Tensor | None:
@@ -86,7 +80,7 @@ MAX_ITER = 10_000
 
 
 def sparsemap(
-    structure: Structure | MapOracle,
+    structure: Structure,
     unary: Tensor,
     additional: Tensor | None = None,
     *,
@@ -104,7 +98,7 @@ def sparsemap(
     The marginals ``u`` are unique; structures, weights and the selected derivative may not be.
 
     Args:
-        structure: a :class:`Structure`, or an oracle with the method of :class:`MapOracle`.
+        structure: the family of structures.
         unary: ``η_U``, scores of unary parts; ``-inf`` forbids a part.
         additional: ``η_F``, scores of additional parts.
         lengths: sizes of the instances in a padded batch.
@@ -121,35 +115,17 @@ def sparsemap(
     Warns:
         ConvergenceWarning: some instances were not solved; see ``Solution.converged``.
     """
-    wrapped = structure if isinstance(structure, Structure) else OracleStructure(structure)
+    from repro.structures.mixture import attach  # imports numba, so only when needed
+
     if max_iter < 1:
         raise ValueError(f"max_iter must be at least 1, not {max_iter}")
     if tol is not None and not tol >= 0:
         raise ValueError(f"tol must be at least 0, not {tol}")
     gap = tol if tol is not None else 1e-10 if unary.dtype == torch.float64 else 1e-6
-    vertices = None
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
-        # Under torch.func transforms and forward mode, values cannot be read: solve below them.
-
-        def solve(inputs: Inputs) -> tuple[Any, ...]:
-            selection = _select(wrapped, wrapped.checked(inputs), gap, max_iter, start)
-            return *padded_mixture.pad(wrapped, selection, inputs.unary), selection
-
-        inputs = Inputs(unary, additional, lengths, mask)
-        *tensors, selection = solve_below_transforms(solve, inputs)
-        mixture = padded_mixture.PaddedMixture(*tensors)
-        marginals, weights = padded_mixture.attach(wrapped, unary, additional, mixture)
-        vertices = mixture.vertices
-    else:
-        from repro.structures.mixture import attach  # imports numba, so only when needed
-
-        problem = wrapped.problem(unary, additional, lengths, mask)
-        if start is None and solves(problem, unary):
-            found = solve_on_device(wrapped, problem, unary, additional, gap, max_iter)
-        else:
-            selection = _select(wrapped, problem, gap, max_iter, start)
-            found = (selection, *attach(wrapped, unary, additional, selection))
-        selection, marginals, weights = found
+    problem = structure.problem(unary, additional, lengths, mask)
+    known = None if start is None else start.selection
+    selection = structure.solve(problem, gap, max_iter, known)
+    marginals, weights = attach(structure, unary, additional, selection)
     unsolved = int((~selection.converged).sum())
     if unsolved:
         warnings.warn(
@@ -158,17 +134,4 @@ def sparsemap(
             ConvergenceWarning,
             stacklevel=2,
         )
-    return Solution(wrapped, marginals, weights, selection, additional, vertices)
-
-
-def _select(
-    structure: Structure, problem: Problem, tol: float, max_iter: int, start: Solution | None
-) -> Selection:
-    """Solve a batch on the CPU."""
-    from repro.structures.solving import solve, solve_with_oracle
-
-    if not isinstance(structure, OracleStructure):
-        return solve(problem, tol, max_iter, None if start is None else start.selection)
-    if start is not None:
-        raise ValueError("a start needs a structure with a compiled oracle")
-    return solve_with_oracle(structure, problem, tol, max_iter)
+    return Solution(structure, marginals, weights, selection, additional)

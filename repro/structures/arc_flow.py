@@ -92,15 +92,10 @@ class _Iterate(NamedTuple):
         return _Iterate(*steps)
 
 
-def flows(chains: Trellis, stop_early: bool = True) -> Tensor:
+def flows(chains: Trellis) -> Tensor:
     """Solve SparseMAP for the pairwise marginals ``v``, ``(B, n-1, m, m)``, up to rounding.
 
     An instance whose Newton system becomes numerically singular keeps its last iterate.
-
-    Args:
-        chains: the scores.
-        stop_early: stop when all instances are final, which synchronizes with the device after
-            each iteration; otherwise run all ``ITERATIONS``.
     """
     scale = 1 + chains.transitions.abs().amax((1, 2, 3)) + chains.unary.abs().amax((1, 2))
     # Start from equal flow on all arcs of a step and multipliers with positive reduced costs.
@@ -121,7 +116,7 @@ def flows(chains: Trellis, stop_early: bool = True) -> Tensor:
         final = final | ~length.isfinite() | (error <= PRECISION * scale) | (idle > PATIENCE)
         kept = _Iterate(*(x.nan_to_num(0, 0, 0) for x in direction))
         at = at.moved(kept, torch.where(final, 0, length))
-        if stop_early and final.all():
+        if final.all():
             break
     return best
 

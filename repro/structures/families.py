@@ -1,26 +1,33 @@
 """Families of structures with a compiled oracle: tag sequences, dependency trees, matchings."""
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
+from repro.structures.compiled import (
+    NO_TRANSITIONS,
+    CompiledStructure,
+    Problem,
+    gathered,
+    in_range,
+    weighted_parts,
+)
 from repro.structures.forward_backward import sequence_log_partition, sequence_marginals
 from repro.structures.kernels.codes import ARBORESCENCE, MATCHING, SEQUENCE, SINGLE_ROOT
 from repro.structures.matrix_tree import tree_log_partition, tree_marginals
-from repro.structures.structure import (
-    NO_TRANSITIONS,
-    Inputs,
-    Problem,
-    Structure,
+from repro.structures.problem import (
     checked_lengths,
     checked_unary,
-    gathered,
     no_additional,
-    weighted_parts,
+    refuse_targets,
 )
+from repro.structures.structure import Structure
 
 
-class LinearChain(Structure):
+class LinearChain(CompiledStructure):
     """One of ``m`` tags for each of ``n`` items (Niculae et al. 2018, §2.2, "Sequence tagging").
 
     Unary parts ``(B, n, m)``: item ``i`` has tag ``a``. Additional parts ``(B, n - 1, m, m)``, or
@@ -28,9 +35,16 @@ class LinearChain(Structure):
     Vertices ``(B, n)`` hold the tags. The oracle is Viterbi's algorithm.
     """
 
-    def checked(self, inputs: Inputs) -> Problem:
+    has_additional = True
+
+    def problem(
+        self,
+        unary: Tensor,
+        additional: Tensor | None = None,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Problem:
         """Check scores ``(B, n, m)`` and transitions; see the base class."""
-        unary, additional, lengths, mask = inputs
         scores = checked_unary(unary, mask, "B n m")
         batch, n, m = scores.shape
         items = checked_lengths(lengths, batch, (n,))
@@ -52,10 +66,6 @@ class LinearChain(Structure):
                 given = additional.detach().to("cpu", torch.float64)
                 transitions = given.reshape(-1, *shape).contiguous()
         return Problem(SEQUENCE, scores, transitions, torch.cat([items, tags], dim=1), n)
-
-    def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
-        """Convert stored tags to int64; see the base class."""
-        return stored.to(torch.int64)
 
     def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
         """Sum the scores of tags and transitions; see the base class."""
@@ -122,7 +132,7 @@ def _grid(vertex: Tensor) -> tuple[Tensor, Tensor]:
     return batch.view(-1, *[1] * (vertex.dim() - 1)), items
 
 
-class Arborescence(Structure):
+class Arborescence(CompiledStructure):
     """Dependency tree of ``n`` words and a root (Niculae et al. 2018, §2.2, "Non-projective ...").
 
     Unary parts ``(B, n + 1, n + 1)``: the arc from the head (row) to the modifier (column), where
@@ -137,9 +147,14 @@ class Arborescence(Structure):
     def __init__(self, single_root: bool = False) -> None:
         self.single_root = single_root
 
-    def checked(self, inputs: Inputs) -> Problem:
+    def problem(
+        self,
+        unary: Tensor,
+        additional: Tensor | None = None,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Problem:
         """Check scores ``(B, n + 1, n + 1)``; see the base class."""
-        unary, additional, lengths, mask = inputs
         no_additional(additional, "Arborescence")
         scores = checked_unary(unary, mask, "B n+1 n+1")
         batch, rows, columns = scores.shape
@@ -157,12 +172,33 @@ class Arborescence(Structure):
 
     def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
         """Sum the scores of arcs; see the base class."""
-        no_additional(additional, "Arborescence")
-        return gathered(unary.transpose(-1, -2), vertex)
+        return super().score(vertex, unary.transpose(-1, -2), additional)
 
     def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
         """Sum the weights of the trees that contain each arc; see the base class."""
         return weighted_parts(like.transpose(-1, -2), vertices, weights).transpose(-1, -2)
+
+    def checked_target(
+        self,
+        target: Tensor,
+        unary: Tensor,
+        additional: Tensor | None = None,
+        lengths: Tensor | None = None,
+    ) -> Tensor:
+        """Check heads, ``(B, n)`` of the words or ``(B, n + 1)`` with the root; see the base."""
+        if target.dim() == 2 and target.size(1) == unary.size(1) - 1:
+            target = pad(target, (1, 0), value=-1)
+        vertex, exists = in_range(target, unary, lengths, 1, unary.size(1))
+        # In a tree the heads of each word, followed upwards, lead to the root.
+        own = torch.arange(vertex.size(1), device=vertex.device).expand_as(vertex)
+        heads = torch.where(vertex < 0, own, vertex)
+        for _ in range(vertex.size(1).bit_length()):  # each gather doubles the number of steps
+            heads = heads.gather(1, heads)
+        wrong = (exists & (heads != 0)).any(-1)
+        if self.single_root:
+            wrong = wrong | ((vertex == 0).sum(-1) > 1)
+        refuse_targets(vertex, wrong, "is no tree")
+        return vertex
 
     def log_partition(
         self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
@@ -179,7 +215,7 @@ class Arborescence(Structure):
         return tree_marginals(unary, lengths, self.single_root), None
 
 
-class Matching(Structure):
+class Matching(CompiledStructure):
     """Matching of ``min(n, m)`` pairs of ``n`` rows and ``m`` columns (Niculae et al. 2018, §2.2).
 
     Unary parts ``(B, n, m)``: a row is matched with a column. Each row and column is in at most one
@@ -187,14 +223,33 @@ class Matching(Structure):
     or -1. ``lengths`` is ``(B, 2)``. The oracle finds shortest augmenting paths.
     """
 
-    def checked(self, inputs: Inputs) -> Problem:
+    def problem(
+        self,
+        unary: Tensor,
+        additional: Tensor | None = None,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Problem:
         """Check scores ``(B, n, m)``; see the base class."""
-        unary, additional, lengths, mask = inputs
         no_additional(additional, "Matching")
         scores = checked_unary(unary, mask, "B n m")
         batch, n, m = scores.shape
         sizes = checked_lengths(lengths, batch, (n, m)).contiguous()
         return Problem(MATCHING, scores, NO_TRANSITIONS, sizes, min(n, m))
+
+    def checked_target(
+        self,
+        target: Tensor,
+        unary: Tensor,
+        additional: Tensor | None = None,
+        lengths: Tensor | None = None,
+    ) -> Tensor:
+        """Check the column of each row, -1 without one; see the base class."""
+        vertex = super().checked_target(target, unary, additional, lengths)
+        columns = vertex.sort(-1).values
+        twice = (columns[:, 1:] == columns[:, :-1]) & (columns[:, 1:] >= 0)
+        refuse_targets(vertex, twice.any(-1), "gives one column to two rows")
+        return vertex
 
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
         """Invert the stored row of each column if rows outnumber columns; see the base class."""
@@ -207,3 +262,7 @@ class Matching(Structure):
         places = torch.where(stored >= 0, places, rows)
         vertices = torch.full((batch, several, rows + 1), -1)
         return vertices.scatter_(-1, places, values)[..., :rows]
+
+
+STRUCTURES: dict[str, Callable[..., Structure]] = {"matching": Matching}
+"""Structures of the pairs of two sentences' words, by name: ``structure=`` chooses one."""

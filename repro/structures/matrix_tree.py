@@ -25,9 +25,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 
-from repro.mappings._arguments import under_vmap
-from repro.mappings._autograd import DifferentiableFunction
 from repro.structures.forward_backward import LOWEST, gradients, log_add, possible
 
 LARGEST_CONDITION = 1e4
@@ -73,8 +72,6 @@ def tree_log_partition(
     inverse, failed = torch.linalg.inv_ex(laplacian)
     condition = _column_norm(laplacian.detach()) * _column_norm(inverse.detach())
     trusted = (failed == 0) & (condition < LARGEST_CONDITION)
-    if under_vmap(trusted):  # values cannot be read
-        return _eliminated(wide, words, single_root).to(scores.dtype)
     if trusted.all():
         return (_log_determinant(laplacian, inverse) + shift).to(scores.dtype)
     # Identity for the others: a singular matrix, even if masked, would have NaN for a gradient.
@@ -106,7 +103,7 @@ def _log_determinant(matrix: Tensor, inverse: Tensor) -> Tensor:
     """Return the logarithm of a positive determinant, whose gradient is the transposed inverse."""
     factors = torch.linalg.lu_factor_ex(matrix.detach())[0]
     value = factors.diagonal(dim1=-2, dim2=-1).abs().log().sum(-1)
-    total: Tensor = _WithGradient.run(matrix, inverse.mT, value)
+    total: Tensor = _WithGradient.apply(matrix, inverse.mT, value)
     return total
 
 
@@ -115,7 +112,7 @@ def _column_norm(matrix: Tensor) -> Tensor:
 
 
 def _laplacian(scores: Tensor, words: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
-    """Return the scaled Laplacian, and what scaling takes from its log-determinant."""
+    """Return a scaled Laplacian ``S`` and a shift, with ``log det L = log det S + shift``."""
     arc_scores = scores[:, 1:, 1:] if single_root else scores[:, :, 1:]
     shift = _finite(arc_scores.detach().amax(-2, keepdim=True))
     arcs = (scores[:, 1:, 1:] - shift).exp()
@@ -168,21 +165,15 @@ def _eliminated(scores: Tensor, words: Tensor, single_root: bool) -> Tensor:
     return total.masked_fill(~exists, -torch.inf)
 
 
-class _WithGradient(DifferentiableFunction):
-    """Attach a gradient to a value computed elsewhere; the gradient is differentiable itself."""
+class _WithGradient(Function):
+    """Constant ``f(x, g, v) = v`` with the gradient ``∂f/∂x = g``, differentiable in ``g``."""
 
     @staticmethod
-    def forward(point: Tensor, slope: Tensor, value: Tensor) -> Tensor:
-        """Return ``value``."""
+    def forward(ctx: Any, point: Tensor, slope: Tensor, value: Tensor) -> Tensor:
+        ctx.save_for_backward(slope)
         return value.clone()
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Save the gradient with its graph."""
-        ctx.save_for_backward(inputs[1])
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the incoming gradient times ``slope``."""
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (slope,) = ctx.saved_tensors
-        return grads[0].view(-1, 1, 1) * slope, None, None
+        return grad.view(-1, 1, 1) * slope, None, None

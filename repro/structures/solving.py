@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.structures.any_oracle import OracleStructure
 from repro.structures.arc_flow import POSITIVE, flows, paths, trellis
+from repro.structures.compiled import Problem
 from repro.structures.kernels import batch as kernels
 from repro.structures.kernels import entries
 from repro.structures.kernels.batch import Found, Report
@@ -24,7 +24,7 @@ from repro.structures.kernels.codes import (
     Array,
 )
 from repro.structures.kernels.gram import GAP, ROUNDS, SIZE, State
-from repro.structures.structure import InfeasibleError, Problem, Selection, starts
+from repro.structures.problem import InfeasibleError, Scores, Selection, starts
 
 T = TypeVar("T")
 _GRAIN = 20_000
@@ -38,10 +38,9 @@ _FEWEST_CALLS = 500
 """Oracle calls that a caller must allow for flows to be used: fewer ask for a rough solution."""
 
 
-def no_structures(batch: int, width: int) -> tuple[Array, Found]:
-    """Return the offsets and structures of an empty initial mixture for each instance."""
-    nothing = Found(np.empty((0, width), np.int32), np.empty(0), np.empty(0))
-    return np.zeros(batch + 1, np.int64), nothing
+def _nothing(width: int) -> Found:
+    """Return an empty mixture."""
+    return Found(np.empty((0, width), np.int32), np.empty(0), np.empty(0))
 
 
 def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) -> Selection:
@@ -56,9 +55,11 @@ def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) ->
         InfeasibleError: an instance has no allowed structure.
     """
     batch = problem.unary.size(0)
-    offsets, known = no_structures(batch, problem.width)
+    offsets, known = np.zeros(batch + 1, np.int64), _nothing(problem.width)
     if start is not None:
-        if start.problem.code != problem.code or start.problem.unary.shape != problem.unary.shape:
+        other = start.problem
+        same = isinstance(other, Problem) and other.code == problem.code
+        if not same or other.unary.shape != problem.unary.shape:
             raise ValueError("the start is a solution of another structure or shape")
         offsets, known = start.offsets, Found(start.vertices, start.weights, np.empty(0))
     most = np.full(batch, rounds)
@@ -113,47 +114,68 @@ def _solve_from(
     return _joined(problem, marginals, pieces, report)
 
 
-def solve_with_oracle(
-    structure: OracleStructure, problem: Problem, tol: float, rounds: int
-) -> Selection:
-    """Solve a batch with an oracle written in Python, one instance after another.
+Oracle = Callable[[Array, Array], Array]
+"""From scores ``(b, parts)`` of some rows of a batch to structures, 0 where chosen and else -1."""
+
+
+def best_of_oracle(oracle: Oracle, problem: Scores) -> tuple[Array, Array]:
+    """Find the highest-scoring structures ``(B, parts)`` and their scores ``(B,)``.
+
+    Raises:
+        ValueError: scores are NaN or +inf.
+        InfeasibleError: the best structure of an instance has a forbidden part.
+    """
+    scores = problem.flat
+    refuse(np.where((scores < np.inf).all(1), CONVERGED, INVALID))
+    vertices = oracle(scores, np.arange(len(scores)))
+    values = np.where(vertices == 0, scores, 0.0).sum(1)
+    refuse(np.where(values > -np.inf, CONVERGED, INFEASIBLE))
+    return vertices, values
+
+
+def solve_with_oracle(oracle: Oracle, problem: Scores, tol: float, rounds: int) -> Selection:
+    """Solve a batch with an oracle in PyTorch, which is called for all unsolved instances at once.
 
     Raises:
         ValueError: scores are NaN or +inf, or the oracle does not return a 0/1 vector.
-        InfeasibleError: the oracle's best structure has a forbidden part.
+        InfeasibleError: the best structure of an instance has a forbidden part.
     """
-    batch, parts, _ = problem.unary.shape
-    report = _empty_report(batch)
-    pieces = [(no_structures(batch, problem.width)[1], 0, 0)]
+    scores, parts = problem.flat, problem.unary_parts
+    vertices, values = best_of_oracle(oracle, problem)
+    totals = np.where(vertices == 0, np.abs(scores), 0.0).sum(1)
+    states: list[State] = []
+    for vertex, value, total in zip(vertices, values, totals, strict=True):
+        states.append(entries.empty_state(_CAPACITY, scores.shape[1], parts))
+        entries.begin(states[-1], vertex, float(value), ROUNDING_UNIT * (total + parts))
+    report = _empty_report(len(scores))
+    report.statuses[:] = RUNNING
+    while len(running := np.flatnonzero(report.statuses == RUNNING)):
+        lowered = scores[running]
+        for row, b in enumerate(running.tolist()):
+            lowered[row, :parts] -= _mixed(states[b], parts)
+        vertices = oracle(lowered, running)
+        values = np.where(vertices == 0, scores[running], 0.0).sum(1)
+        for row, b in enumerate(running.tolist()):
+            report.statuses[b], states[b] = entries.advance(
+                states[b], vertices[row], float(values[row]), tol, rounds
+            )
     marginals = torch.zeros_like(problem.unary)
-
-    def score(scores: Array, vertex: Array) -> float:
-        return float(scores[vertex == 0].sum())
-
-    for b, scores in enumerate(problem.all_scores.numpy()):
-        state: State = entries.empty_state(_CAPACITY, problem.width, parts)
-        status = RUNNING if np.all(scores < np.inf) else INVALID
-        if status == RUNNING:
-            vertex = structure.best(scores)
-            if (best := score(scores, vertex)) == -np.inf:
-                status = INFEASIBLE
-            else:
-                size = float(np.abs(scores[vertex == 0]).sum())
-                entries.begin(state, vertex, best, ROUNDING_UNIT * (size + parts))
-        while status == RUNNING:
-            used, lowered = state.counts[SIZE], scores.copy()
-            lowered[:parts] -= state.weights[:used] @ (state.vertices[:used, :parts] == 0)
-            vertex = structure.best(lowered)
-            status, state = entries.advance(state, vertex, score(scores, vertex), tol, rounds)
-        used = state.counts[SIZE]
-        report.statuses[b], report.counts[b] = status, used
+    pieces = [(_nothing(scores.shape[1]), 0, 0)]
+    for b in range(len(states)):
+        state, size = states[b], int(states[b].counts[SIZE])
+        report.counts[b] = size
         report.rounds[b], report.gaps[b] = state.counts[ROUNDS], state.values[GAP]
-        chosen = state.vertices[:used, :parts] == 0
-        marginals[b, :, 0] = torch.from_numpy(state.weights[:used] @ chosen)
-        inverse = state.inverse[:used, :used].reshape(-1)
-        pieces.append((Found(state.vertices, state.weights, inverse), used, used * used))
-    refuse(report.statuses)
+        marginals[b] = torch.from_numpy(_mixed(state, parts)).view(marginals[b].shape)
+        inverse = state.inverse[:size, :size].reshape(-1)
+        pieces.append((Found(state.vertices, state.weights, inverse), size, size * size))
     return _joined(problem, marginals, pieces, report)
+
+
+def _mixed(state: State, parts: int) -> Array:
+    """Return the marginals of the unary parts of an active set."""
+    used = state.counts[SIZE]
+    mixed: Array = state.weights[:used] @ (state.vertices[:used, :parts] == 0)
+    return mixed
 
 
 def best_vertices(problem: Problem) -> Tensor:
@@ -183,7 +205,10 @@ def _empty_report(batch: int) -> Report:
 
 
 def _joined(
-    problem: Problem, marginals: Tensor, pieces: list[tuple[Found, int, int]], report: Report
+    problem: Problem | Scores,
+    marginals: Tensor,
+    pieces: list[tuple[Found, int, int]],
+    report: Report,
 ) -> Selection:
     """Concatenate the solutions of consecutive ranges of instances."""
     return Selection(
@@ -191,7 +216,7 @@ def _joined(
         marginals=marginals,
         vertices=np.concatenate([found.vertices[:used] for found, used, _ in pieces]),
         weights=np.concatenate([found.weights[:used] for found, used, _ in pieces]),
-        inverses=np.concatenate([found.inverses[:squares] for found, _, squares in pieces]),
+        inverses=np.concatenate([found.inverses[:size] for found, _, size in pieces]),
         counts=report.counts,
         rounds=report.rounds,
         gaps=report.gaps,

@@ -1,231 +1,58 @@
-"""Base class of structures, 0/1 vectors of parts with a MAP oracle, and the data of solvers."""
+"""Base class of structures: families of 0/1 vectors of parts with a MAP oracle."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 from repro.structures.kernels.codes import Array
-
-
-class Inputs(NamedTuple):
-    """Arguments of structured inference.
-
-    Attributes:
-        unary: scores of unary parts, ``(B, ...)``.
-        additional: scores of additional parts ``(B, ...)``, or transitions ``(n - 1, m, m)`` shared
-            by the batch.
-        lengths: sizes of the instances in a padded batch, ``(B, ...)``, or None.
-        mask: True where a part is allowed, like ``unary``, or None.
-    """
-
-    unary: Tensor
-    additional: Tensor | None = None
-    lengths: Tensor | None = None
-    mask: Tensor | None = None
-
-
-Solve = Callable[[Inputs], tuple[Any, ...]]
-"""Solver called below ``torch.func`` transforms.
-
-It returns first tensors ``(B, ...)``, then objects about the whole batch.
-"""
-
-
-def solve_below_transforms(solve: Solve, inputs: Inputs) -> tuple[Any, ...]:
-    """Call a solver with plain tensors, below the transforms of ``torch.func``.
-
-    Dimensions mapped by ``vmap`` are folded into the batch. The results are not differentiable.
-    """
-    unary, additional, lengths, mask = inputs
-    if not torch._C._are_functorch_transforms_active():
-        return solve(inputs)
-    if additional is not None:
-        additional = additional.detach()
-        if additional.dim() == 3:
-            additional = additional.expand(len(unary), *additional.shape)
-    found: tuple[Any, ...] = _Solver.apply(unary.detach(), additional, lengths, mask, solve)
-    return found
-
-
-class _Solver(Function):
-    """Autograd function without derivative; its last argument is the solver to call."""
-
-    @staticmethod
-    def forward(*arguments: Any) -> tuple[Any, ...]:
-        *inputs, solve = arguments
-        found: tuple[Any, ...] = solve(Inputs(*inputs))
-        return found
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
-        ctx.mark_non_differentiable(*(part for part in output if isinstance(part, Tensor)))
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> tuple[None, ...]:
-        return None, None, None, None, None
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], *arguments: Any
-    ) -> tuple[tuple[Any, ...], tuple[int | None, ...]]:
-        *tensors, solve = arguments
-
-        def fold(tensor: Tensor | None, dim: int | None) -> Tensor | None:
-            if tensor is None:
-                return None
-            shape = info.batch_size, *tensor.shape
-            return (tensor.expand(shape) if dim is None else tensor.movedim(dim, 0)).flatten(0, 1)
-
-        folded = [fold(tensor, dim) for tensor, dim in zip(tensors, in_dims, strict=False)]
-        found = _Solver.apply(*folded, solve)
-        unfolded = tuple(
-            part.unflatten(0, (info.batch_size, -1)) if isinstance(part, Tensor) else part
-            for part in found
-        )
-        return unfolded, tuple(0 if isinstance(part, Tensor) else None for part in found)
-
-
-NO_TRANSITIONS = torch.zeros(1, 0, 0, 0, dtype=torch.float64)
-"""Empty placeholder for the additional scores of structures without additional parts."""
-
-
-class InfeasibleError(ValueError):
-    """Raised when all structures of an instance are forbidden."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Checked scores in the form that the kernels take: on the CPU, detached.
-
-    Args:
-        code: family of structures, a constant of ``kernels/codes.py``.
-        unary: ``(B, R, C)`` in double precision; forbidden parts have ``-inf``.
-        additional: ``(B, ...)``, or ``(1, ...)`` if shared by the batch; also in double precision,
-            since compiling the kernels for a second type takes a minute.
-        sizes: ``(B, 2)`` numbers of rows and columns that are not padding.
-        width: number of entries of a stored vertex.
-    """
-
-    code: int
-    unary: Tensor
-    additional: Tensor
-    sizes: Tensor
-    width: int
-
-    def subset(self, rows: np.ndarray) -> "Problem":
-        """Return the problem of some instances of the batch."""
-        own = self.additional[rows] if len(self.additional) > 1 else self.additional
-        return Problem(self.code, self.unary[rows], own, self.sizes[rows], self.width)
-
-    @property
-    def arrays(self) -> tuple[Array, Array, Array]:
-        """Unary scores, additional scores and sizes, as arrays for the compiled kernels."""
-        return self.unary.numpy(), self.additional.numpy(), self.sizes.numpy()
-
-    @property
-    def all_scores(self) -> Tensor:
-        """Unary, then additional scores, ``(B, parts)``, for an oracle written in Python."""
-        return torch.cat([self.unary.flatten(1), self.additional], dim=1)
+from repro.structures.problem import (
+    Scores,
+    Selection,
+    checked_integers,
+    checked_lengths,
+    checked_unary,
+    no_additional,
+    refuse_targets,
+)
 
 
 class Structure(ABC):
-    """A family of structures with a compiled MAP oracle.
+    """A family of structures, given by an oracle for the one with the largest score.
 
-    A structure is represented by a vector of integers, its vertex: the tag of each item, the head
-    of each word, the column of each row. Entries of padding are -1.
+    A subclass needs :meth:`best` only: SparseMAP, its derivatives and the structured losses follow.
+    A structure is represented by a vector of integers, its vertex ``(V,)``: zeros and ones for all
+    parts, the unary ones first, in the order of the scores. :class:`LinearChain`,
+    :class:`Arborescence` and :class:`Matching` have shorter vertices and compiled solvers.
+
+    Attributes:
+        has_additional: whether there are additional parts, which enter the linear term of SparseMAP
+            but not the quadratic one.
     """
 
-    def problem(
-        self,
-        unary: Tensor,
-        additional: Tensor | None = None,
-        lengths: Tensor | None = None,
-        mask: Tensor | None = None,
-    ) -> Problem:
-        """Check the scores and convert them to the form that the kernels take.
-
-        Raises:
-            ValueError: shapes, types or lengths do not fit.
-        """
-        return self.checked(Inputs(unary, additional, lengths, mask))
+    has_additional: ClassVar[bool] = False
 
     @abstractmethod
-    def checked(self, inputs: Inputs) -> Problem:
-        """Check the inputs and convert them as :meth:`problem` does."""
+    def best(self, scores: Tensor, lengths: Tensor | None, *additional: Tensor) -> Any:
+        """Find the structure with the largest sum of scores in each instance.
 
-    @abstractmethod
-    def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
-        """Convert structures ``(B, K, width)`` stored by the kernels to vertices ``(B, K, V)``."""
-
-    def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
-        """Compute the scores of structures, differentiable in the scores of their parts.
+        It is called with some of the instances of a batch, on the CPU in double precision, and its
+        answer for an instance must not depend on the others.
 
         Args:
-            vertex: ``(B, V)``, or ``(B, K, V)`` for several structures of each instance.
-            unary: scores of unary parts.
-            additional: scores of additional parts.
+            scores: scores of unary parts, ``(B, ...)``. A part with ``-inf`` is forbidden: by a
+                mask, or because it is past the lengths.
+            lengths: sizes of the instances, ``(B,)`` or ``(B, axes)``; None if all are full.
+            additional: scores of additional parts ``(B, ...)`` if ``has_additional``; other
+                structures need not declare it.
 
         Returns:
-            ``(B,)`` or ``(B, K)``.
+            Zeros and ones like ``scores``, the parts of the structures; with additional parts a
+            pair, the second like ``additional``. If all structures of an instance are forbidden,
+            any structure.
         """
-        no_additional(additional, type(self).__name__)
-        return gathered(unary, vertex)
-
-    def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
-        """Sum the unary parts of weighted structures, differentiable in the weights.
-
-        Args:
-            vertices: ``(B, K, V)``, filled with -1.
-            weights: ``(B, K)``.
-            like: unary scores, for the shape of the result.
-        """
-        return weighted_parts(like, vertices, weights)
-
-    def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
-        """Return the unary parts of structures ``(B, V)`` as 0/1 vectors shaped like ``unary``."""
-        return self.unary_mixture(vertex.unsqueeze(1), unary.new_ones(len(vertex), 1), unary)
-
-    def mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor | None:
-        """Compute the marginals of additional parts of weighted structures; None without any."""
-        return None
-
-    def log_partition(
-        self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
-    ) -> Tensor:
-        """Compute the differentiable log-sum of ``exp(score)`` over all structures, ``(B,)``.
-
-        Args:
-            unary: scores of unary parts; ``-inf`` forbids a part.
-            additional: scores of additional parts.
-            lengths: sizes of the instances in a padded batch.
-
-        Raises:
-            NotImplementedError: the sum is intractable (for matchings: #P-complete).
-        """
-        raise NotImplementedError(f"marginal inference is intractable in {type(self).__name__}")
-
-    def marginals(
-        self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Compute differentiable probabilities of all parts (Niculae et al. 2018, Eq. 4).
-
-        The probability of a structure is proportional to ``exp(score)``. Arguments are those of
-        :meth:`log_partition`.
-
-        Returns:
-            Like ``unary``, and ``(B, ...)`` like ``additional`` or None without any; exactly zero
-            in padding, and everywhere if no structure of an instance is allowed.
-
-        Raises:
-            NotImplementedError: marginals are intractable.
-        """
-        raise NotImplementedError(f"marginal inference is intractable in {type(self).__name__}")
 
     def map(
         self,
@@ -250,162 +77,233 @@ class Structure(ABC):
             ValueError: shapes do not fit, or scores are NaN or +inf.
             InfeasibleError: an instance has no allowed structure.
         """
-        from repro.structures.solving import best_vertices
+        problem = self.problem(unary, additional, lengths, mask)
+        return self.vertices(self.best_stored(problem)[:, None], problem)[:, 0].to(unary.device)
 
-        def solve(inputs: Inputs) -> tuple[Tensor]:
-            problem = self.checked(inputs)
-            stored = best_vertices(problem).unsqueeze(1)
-            return (self.vertices(stored, problem).squeeze(1).to(inputs.unary.device),)
-
-        inputs = Inputs(unary, additional, lengths, mask)
-        vertex: Tensor = solve_below_transforms(solve, inputs)[0]
-        return vertex
-
-
-def checked_unary(unary: Tensor, mask: Tensor | None, axes: str) -> Tensor:
-    """Check unary scores; return them in double precision on the CPU, ``-inf`` where masked."""
-    names = axes.split()
-    if unary.dim() != len(names):
-        raise ValueError(f"unary scores ({', '.join(names)}) expected, got {tuple(unary.shape)}")
-    if not unary.is_floating_point():
-        raise ValueError(f"unary scores must be floating point, not {unary.dtype}")
-    scores = unary.detach()
-    if mask is not None:
-        if mask.dtype != torch.bool:
-            raise ValueError(f"the mask must be boolean, not {mask.dtype}")
-        scores = scores.masked_fill(~mask, -torch.inf)
-        if scores.shape != unary.shape:
-            raise ValueError(f"the mask must have the shape {tuple(unary.shape)} of the scores")
-    return scores.to("cpu", torch.float64).contiguous()
-
-
-def checked_lengths(lengths: Tensor | None, batch: int, largest: tuple[int, ...]) -> Tensor:
-    """Check lengths; return them as ``(B, axes)`` on the CPU, the largest ones by default."""
-    full = torch.tensor(largest).expand(batch, len(largest))
-    if lengths is None:
-        return full
-    found = lengths.detach().to("cpu")
-    if found.is_floating_point() or found.dtype == torch.bool:
-        raise ValueError(f"lengths must be integers, not {found.dtype}")
-    shape = (batch, len(largest)) if len(largest) > 1 else (batch,)
-    if found.shape != shape:
-        raise ValueError(f"lengths {shape} expected, got {tuple(found.shape)}")
-    found = found.to(torch.int64).view(batch, len(largest))
-    wrong = ((found < 0) | (found > full)).any(dim=1).nonzero()
-    if wrong.numel():
-        first = int(wrong[0])
-        raise ValueError(
-            f"instance {first}: length {found[first].tolist()} is not in 0..{list(largest)}"
-        )
-    return found
-
-
-def no_additional(additional: Tensor | None, name: str) -> None:
-    """Raise ValueError if a structure without additional parts is given additional scores."""
-    if additional is not None:
-        raise ValueError(f"{name} has no additional parts, but additional scores were given")
-
-
-def gathered(scores: Tensor, vertex: Tensor) -> Tensor:
-    """Sum the scores ``(B, S, A)`` of the values that vertices ``(B, ..., S)`` choose."""
-    batch = torch.arange(vertex.size(0), device=vertex.device)
-    batch = batch.view(-1, *[1] * (vertex.dim() - 1))
-    slots = torch.arange(vertex.size(-1), device=vertex.device)
-    chosen = scores[batch, slots, vertex.clamp(min=0)]
-    return torch.where(vertex >= 0, chosen, 0.0).sum(-1)
-
-
-def weighted_parts(like: Tensor, vertices: Tensor, weights: Tensor) -> Tensor:
-    """Add ``weights (B, K)`` up at the values that ``vertices (B, K, S)`` choose.
-
-    The result has the shape ``(B, S, A)`` of ``like`` and the dtype of the weights.
-    """
-    shares = torch.where(vertices >= 0, weights.unsqueeze(-1), 0.0)
-    places = vertices.clamp(min=0).transpose(1, 2)
-    return weights.new_zeros(like.shape).scatter_add(-1, places, shares.transpose(1, 2))
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Selected structures of a batch, concatenated over its instances.
-
-    Args:
-        problem: the problem that was solved.
-        marginals: ``(B, R, C)`` in double precision.
-        vertices: ``(N, width)`` structures as the kernels store them.
-        weights: ``(N,)`` weights of the structures.
-        inverses: flattened inverses of ``H`` (see ``kernels/gram.py``), one per instance.
-        counts: ``(B,)`` number of structures of each instance.
-        rounds: ``(B,)`` number of oracle calls.
-        gaps: ``(B,)`` Frank-Wolfe gaps.
-        converged: ``(B,)`` whether the gap is within the tolerance.
-    """
-
-    problem: Problem
-    marginals: Tensor
-    vertices: Array
-    weights: Array
-    inverses: Array
-    counts: Array
-    rounds: Array
-    gaps: Array
-    converged: Array
-
-    @property
-    def offsets(self) -> Array:
-        """Offsets ``(B + 1,)`` at which the structures of each instance start."""
-        return starts(self.counts)
-
-    @property
-    def places(self) -> tuple[Array, Array]:
-        """Instance and position of each structure in a padded array."""
-        rows = np.repeat(np.arange(len(self.counts)), self.counts)
-        return rows, np.arange(len(rows)) - self.offsets[rows]
-
-    def padded(self, values: Array, fill: int = 0) -> Array:
-        """Pad values ``(N, ...)``, one per structure, to ``(B, K, ...)`` with ``fill``."""
-        shape = len(self.counts), int(self.counts.max(initial=0)), *values.shape[1:]
-        table = np.full(shape, fill, values.dtype)
-        table[self.places] = values
-        return table
-
-    @property
-    def inverse_starts(self) -> Array:
-        """Offsets ``(B + 1,)`` at which the flattened inverse of each instance starts."""
-        return starts(self.counts**2)
-
-    def replaced(self, rows: Array, by: "Selection") -> "Selection":
-        """Return a selection with the solutions of some instances replaced.
+    def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
+        """Compute the scores of structures, differentiable in the scores of their parts.
 
         Args:
-            rows: indices of the instances.
-            by: their new solutions, in this order; its problem is ignored.
+            vertex: ``(B, V)``, or ``(B, K, V)`` for several structures of each instance.
+            unary: scores of unary parts.
+            additional: scores of additional parts.
+
+        Returns:
+            ``(B,)`` or ``(B, K)``.
+        """
+        scores = unary.flatten(1)
+        if additional is not None:
+            scores = torch.cat([scores, additional.flatten(1)], dim=-1)
+        scores = scores.view(scores.size(0), *[1] * (vertex.dim() - 2), scores.size(-1))
+        return torch.where(vertex[..., : scores.size(-1)] > 0, scores, 0.0).sum(-1)
+
+    def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
+        """Sum the unary parts of weighted structures, differentiable in the weights.
+
+        Args:
+            vertices: ``(B, K, V)``.
+            weights: ``(B, K)``.
+            like: unary scores, for the shape of the result.
+        """
+        parts = vertices[..., : like.shape[1:].numel()].to(weights.dtype)
+        return (weights.unsqueeze(1) @ parts).view(like.shape)
+
+    def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
+        """Return the unary parts of structures ``(B, V)`` as 0/1 vectors shaped like ``unary``."""
+        return self.unary_mixture(vertex.unsqueeze(1), unary.new_ones(len(vertex), 1), unary)
+
+    def mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor | None:
+        """Compute the marginals of additional parts of weighted structures; None without any."""
+        if not self.has_additional:
+            return None
+        parts = vertices[..., vertices.size(-1) - like.shape[1:].numel() :].to(weights.dtype)
+        return (weights.unsqueeze(1) @ parts).view(like.shape)
+
+    def choices(self, vertices: Tensor, like: Tensor) -> Tensor:
+        """Return the first column that structures choose in each row of a matrix of scores.
+
+        Args:
+            vertices: ``(B, K, V)``.
+            like: unary scores ``(B, rows, columns)``, for their shape.
+
+        Returns:
+            ``(B, K, rows)``, -1 without a column.
+        """
+        parts = vertices[..., : like.shape[1:].numel()].unflatten(-1, like.shape[1:]) > 0
+        return torch.where(parts.any(-1), parts.int().argmax(-1), -1)
+
+    def checked_target(
+        self,
+        target: Tensor,
+        unary: Tensor,
+        additional: Tensor | None = None,
+        lengths: Tensor | None = None,
+    ) -> Tensor:
+        """Check one structure for each instance; return it as :meth:`map` does, ``(B, V)``.
+
+        Args:
+            target: vertices, or unary parts in the shape of the scores.
+            unary: scores of unary parts.
+            additional: scores of additional parts.
+            lengths: sizes of the instances in a padded batch.
+
+        Raises:
+            ValueError: the target has a wrong shape or dtype, or is no structure.
+        """
+        groups = [one for one in (unary, additional) if one is not None]
+        parts = sum(one.shape[1:].numel() for one in groups)
+        flat = target.reshape(len(target), -1)
+        vertex = checked_integers(flat, (len(unary), parts), unary)
+        refuse_targets(vertex, ((vertex != 0) & (vertex != 1)).any(-1), "has entries outside 0..1")
+        # The score of a structure that differs is less if the parts of the target score 1 and all
+        # others -1; so the oracle returns the target, or it is no structure.
+        split = (2.0 * vertex - 1).split([one.shape[1:].numel() for one in groups], 1)
+        signs = [one.view(like.shape) for one, like in zip(split, groups, strict=True)]
+        found = self.map(signs[0], signs[1] if len(signs) > 1 else None, lengths)
+        refuse_targets(vertex, (found != vertex).any(-1), f"is no {type(self).__name__}")
+        return vertex
+
+    def log_partition(
+        self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
+    ) -> Tensor:
+        """Compute the differentiable log-sum of ``exp(score)`` over all structures, ``(B,)``.
+
+        Args:
+            unary: scores of unary parts; ``-inf`` forbids a part.
+            additional: scores of additional parts.
+            lengths: sizes of the instances in a padded batch.
+
+        Raises:
+            NotImplementedError: the structure has no sum, or it is intractable (for matchings:
+                #P-complete).
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no marginal inference")
+
+    def marginals(
+        self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Compute differentiable probabilities of all parts (Niculae et al. 2018, Eq. 4).
+
+        The probability of a structure is proportional to ``exp(score)``. Arguments and errors are
+        those of :meth:`log_partition`.
+
+        Returns:
+            Like ``unary``, and ``(B, ...)`` like ``additional`` or None without any; exactly zero
+            in padding, and everywhere if no structure of an instance is allowed.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no marginal inference")
+
+    def problem(
+        self,
+        unary: Tensor,
+        additional: Tensor | None = None,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Any:
+        """Check the scores and convert them to the form that the solver takes.
+
+        Raises:
+            ValueError: shapes, types or lengths do not fit.
+        """
+        scores, name = checked_unary(unary, mask), type(self).__name__
+        if not self.has_additional:
+            no_additional(additional, name)
+        elif additional is None or len(additional) != len(unary):
+            given = None if additional is None else tuple(additional.shape)
+            raise ValueError(f"{name} needs additional scores ({len(unary)}, ...), got {given}")
+        else:
+            additional = additional.detach().to("cpu", torch.float64)
+        if lengths is not None:
+            axes = 1 if lengths.dim() == 1 else lengths.size(-1)
+            sizes = checked_lengths(lengths, len(unary), tuple(unary.shape[1 : 1 + axes]))
+            for axis, size in enumerate(sizes.unbind(1), start=1):
+                past = torch.arange(scores.size(axis)) >= size.unsqueeze(1)
+                shape = [-1 if at in (0, axis) else 1 for at in range(scores.dim())]
+                shape[0] = len(unary)
+                scores = scores.masked_fill(past.view(shape), -torch.inf)
+            lengths = sizes.view(lengths.shape)
+        return Scores(scores, additional, lengths)
+
+    def best_stored(self, problem: Any) -> Tensor:
+        """Find the highest-scoring structures as the solver stores them, ``(B, width)``."""
+        from repro.structures.solving import best_of_oracle
+
+        return torch.from_numpy(best_of_oracle(self._ask(problem), problem)[0])
+
+    def solve(
+        self, problem: Any, tol: float, max_iter: int, start: Selection | None = None
+    ) -> Selection:
+        """Solve SparseMAP for :meth:`problem`; see :func:`repro.structures.sparsemap`."""
+        from repro.structures.solving import solve_with_oracle
+
+        if start is not None:
+            raise ValueError("a start needs a structure with a compiled solver")
+        return solve_with_oracle(self._ask(problem), problem, tol, max_iter)
+
+    def vertices(self, stored: Tensor, problem: Any) -> Tensor:
+        """Convert stored structures ``(B, K, width)``, filled with -1, to vertices."""
+        return stored.to(torch.int64) + 1
+
+    def read(
+        self, selection: Selection, unary: Array | None, additional: Array | None, total: Array
+    ) -> None:
+        """Add to ``total (N,)`` the entries of arrays at the parts of the selected structures.
+
+        Args:
+            selection: the structures.
+            unary: values of unary parts, in the shape of the scores; None for zeros.
+            additional: values of additional parts, likewise.
+            total: output.
+        """
+        chosen, rows = selection.vertices == 0, selection.places[0]
+        first = selection.problem.unary_parts
+        for values, parts in ((unary, chosen[:, :first]), (additional, chosen[:, first:])):
+            if values is not None:
+                flat = values.reshape(len(values), parts.shape[1])
+                total += np.where(parts, flat[rows], 0.0).sum(1)
+
+    def write_unary(self, selection: Selection, weights: Array) -> Array:
+        """Sum for each unary part the ``weights`` of the structures that contain it."""
+        parts = selection.vertices[:, : selection.problem.unary_parts]
+        return _sum_by_instance(selection, parts, weights)
+
+    def write_additional(
+        self, selection: Selection, weights: Array, shape: tuple[int, ...]
+    ) -> Array:
+        """Sum weights likewise for additional parts, in the shape of their scores."""
+        parts = selection.vertices[:, selection.problem.unary_parts :]
+        return _sum_by_instance(selection, parts, weights).reshape(shape)
+
+    def _ask(self, problem: Scores) -> Any:
+        """Return the oracle for flat scores ``(b, parts)`` of some rows of the batch.
+
+        It stores 0 where a part is chosen and else -1, the form in which kernels compare
+        structures: those of two share a part if they have the same value there, unless negative.
         """
 
-        def values(own: Array, other: Array) -> Array:
-            own = own.copy()
-            own[rows] = other
-            return own
+        def ask(scores: Array, rows: Array) -> Array:
+            groups, count = [problem.unary], problem.unary_parts
+            groups += [] if problem.additional is None else [problem.additional]
+            flat = torch.from_numpy(scores).split([count, scores.shape[1] - count], 1)
+            shaped = [
+                one.reshape(-1, *like.shape[1:]) for one, like in zip(flat, groups, strict=False)
+            ]
+            lengths = None if problem.lengths is None else problem.lengths[rows]
+            found = self.best(shaped[0], lengths, *shaped[1:])
+            found = found if isinstance(found, tuple) else (found,)
+            if [one.shape for one in found] != [one.shape for one in shaped] or any(
+                ((one != 0) & (one != 1)).any() for one in found
+            ):
+                expected = " and ".join(str(tuple(one.shape)) for one in shaped)
+                raise ValueError(f"{type(self).__name__}.best must return 0/1 parts {expected}")
+            chosen = torch.cat([one.flatten(1).to(torch.int32) for one in found], 1)
+            return (chosen - 1).numpy()
 
-        def pieces(own: Array, ends: Array, other: Array, other_ends: Array) -> Array:
-            parts = np.split(own, ends[1:-1])
-            for row, part in zip(rows, np.split(other, other_ends[1:-1]), strict=True):
-                parts[row] = part
-            return np.concatenate(parts)
-
-        return Selection(
-            problem=self.problem,
-            marginals=torch.from_numpy(values(self.marginals.numpy(), by.marginals.numpy())),
-            vertices=pieces(self.vertices, self.offsets, by.vertices, by.offsets),
-            weights=pieces(self.weights, self.offsets, by.weights, by.offsets),
-            inverses=pieces(self.inverses, self.inverse_starts, by.inverses, by.inverse_starts),
-            counts=values(self.counts, by.counts),
-            rounds=values(self.rounds, by.rounds),
-            gaps=values(self.gaps, by.gaps),
-            converged=values(self.converged, by.converged),
-        )
+        return ask
 
 
-def starts(counts: Array) -> Array:
-    """Return the start offset of each of several groups, and the end of the last one."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+def _sum_by_instance(selection: Selection, parts: Array, weights: Array) -> Array:
+    """Sum ``weights`` at the chosen parts of stored structures ``(N, parts)``, per instance."""
+    total = np.zeros((len(selection.counts), parts.shape[1]))
+    np.add.at(total, selection.places[0], weights[:, None] * (parts == 0))
+    return total

@@ -3,14 +3,17 @@
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
+from types import ModuleType
 from typing import Any
 
-import repro.mappings as package
+import repro.mappings
+import repro.structures
 from repro.config.errors import ConfigError
 from repro.config.paths import declared_in, extended
 from repro.config.schema import FenchelYoungLossConfig, MappingConfig, StructuredLossConfig
 from repro.config.schema.loss import EntmaxLossConfig
 from repro.config.schema.mapping import BoundedConfig
+from repro.config.schema.structure import StructureConfig
 from repro.losses import FenchelYoungLoss, LinearEntmaxLoss
 from repro.losses.structured import (
     CRFLoss,
@@ -29,7 +32,7 @@ from repro.mappings import (
     SqPnormMax,
 )
 from repro.mappings._published import FISTA_TOLERANCE, FistaPnormMax, PublishedEntmax
-from repro.structures import Structure
+from repro.structures import STRUCTURES, Structure
 
 
 def _entmax(alpha: float, solver: str) -> ProbabilityMap:
@@ -75,16 +78,16 @@ _STRUCTURED: dict[str, Callable[..., StructuredLoss]] = {
 
 
 @cache
-def _extension_mappings() -> dict[str, Callable[..., ProbabilityMap]]:
-    """Collect the ``MAPPINGS`` of the modules in ``repro/mappings`` of ``REPRO_EXTENSIONS``.
+def _extensions(package: ModuleType, attribute: str) -> dict[str, Callable[..., Any]]:
+    """Collect ``attribute`` of the modules that ``REPRO_EXTENSIONS`` has for a package.
 
-    They are imported here, when a mapping is built, because :mod:`repro.mappings` neither imports
-    the configuration nor reads environment variables.
+    They are imported when a mapping or structure is built, because :mod:`repro.mappings` and
+    :mod:`repro.structures` neither import the configuration nor read environment variables.
     """
-    folders = extended(package.__name__)
+    folders, own = extended(package.__name__), getattr(package, attribute)
     package.__path__ += folders
-    found = declared_in(package.__name__, folders, "MAPPINGS", MAPPINGS)
-    return {name: build for name, build in found.items() if name not in MAPPINGS}
+    found = declared_in(package.__name__, folders, attribute, own)
+    return {name: build for name, build in found.items() if name not in own}
 
 
 def build_mapping(config: MappingConfig) -> ProbabilityMap:
@@ -144,6 +147,20 @@ def build_linear_loss(config: FenchelYoungLossConfig, ignore_index: int) -> Line
     return LinearEntmaxLoss(alpha, ignore_index, reduction="none", label_smoothing=smoothing)
 
 
+def build_structure(config: StructureConfig) -> Structure:
+    """Create the structure that a ``structure`` configuration names.
+
+    Raises:
+        ConfigError: there is no structure of this name.
+    """
+    settings = asdict(config)
+    name, known = settings.pop("name"), STRUCTURES | _extensions(repro.structures, "STRUCTURES")
+    if name not in known:
+        raise ConfigError(f"no structure {name!r}; choose from: {', '.join(known)}")
+    structure: Structure = known[name](**settings)
+    return structure
+
+
 def build_structured_loss(config: StructuredLossConfig, structure: Structure) -> StructuredLoss:
     """Create the loss, one value per instance, that a structured ``loss`` configuration names.
 
@@ -158,7 +175,7 @@ def build_structured_loss(config: StructuredLossConfig, structure: Structure) ->
 
 
 def _mapping(name: str, settings: dict[str, Any]) -> ProbabilityMap:
-    known = _MODULES | _extension_mappings()
+    known = _MODULES | _extensions(repro.mappings, "MAPPINGS")
     if name not in known:
         raise ConfigError(f"no mapping {name!r}; choose from: {', '.join(known)}")
     return known[name](**settings)

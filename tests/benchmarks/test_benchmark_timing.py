@@ -1,8 +1,6 @@
 """Passes run in turn; ratios are those of single rounds."""
 
-import torch
-
-from benchmarks.timing import Timing, copy_bandwidth, cpu_seconds, paired
+from benchmarks.timing import Timing, cpu_seconds, paired
 
 
 def test_passes_alternate_and_the_warm_up_does_not_count():
@@ -27,8 +25,3 @@ def test_the_ratio_is_the_median_over_rounds():
 def test_more_time_means_more_rounds_up_to_a_limit():
     rounds = [paired(int, int, cpu_seconds, seconds).rounds for seconds in (1e-9, 30.0)]
     assert rounds[0] < rounds[1] == 300
-
-
-def test_the_bandwidth_of_a_copy_counts_both_directions(monkeypatch):
-    monkeypatch.setattr("benchmarks.timing._COPY_FLOATS", 1000)
-    assert copy_bandwidth(torch.device("cpu"), lambda work: 0.5) == 2 * 4000 / 0.5

@@ -48,8 +48,9 @@ def with_gradient(loss, scores, target, upstream):
     return value.detach(), torch.autograd.grad(value, leaf, upstream)[0]
 
 
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("size", [1, 2, 63, 129, 1000])
+@pytest.mark.parametrize(
+    ("size", "dtype"), [*zip([1, 2, 63, 129, 1000, 63], FLOATS * 3, strict=True)], ids=str
+)
 def test_values_and_gradients(mapping, size, dtype, in_torch):
     scores, target = draw(size, dtype=dtype)
     target[1] = 7000

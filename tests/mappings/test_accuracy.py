@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
+from accuracy_cases import OTHERS
 from hard_rows import hard_rows
 
 from benchmarks import high_precision
@@ -43,7 +44,7 @@ def with_memory(case):
     return replace(case, value=value)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*CASES, *OTHERS], ids=lambda case: case.name)
 def test_single_precision(case, path):
     worst = measure(with_memory(case), torch.float32, (1, 2, 50))
     # At α = 50 the height of a share below 6e-7 underflows.

@@ -4,11 +4,18 @@ The solver knows nothing of active sets or oracles: it is sequential least squar
 the weights of all structures.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import permutations, product
 
 import numpy as np
+import torch
+from every_structure import (
+    all_matchings,
+    all_tag_sequences,
+    all_trees,
+    matching_parts,
+    sequence_parts,
+    tree_parts,
+)
 from scipy.optimize import LinearConstraint, minimize
 
 
@@ -22,55 +29,21 @@ class Enumerated:
 
 
 def sequences(n: int, m: int) -> Enumerated:
-    vertices = list(product(range(m), repeat=n))
-    unary, additional = np.zeros((len(vertices), n, m)), np.zeros((len(vertices), n - 1, m, m))
-    for s, tags in enumerate(vertices):
-        unary[s, np.arange(n), tags] = 1
-        additional[s, np.arange(n - 1), tags[:-1], tags[1:]] = 1
-    return Enumerated(unary, additional, vertices)
+    vertices = all_tag_sequences(n, m)
+    unary, pairs = zip(*(sequence_parts(tags, n, m) for tags in vertices), strict=True)
+    return Enumerated(torch.stack(unary).numpy(), torch.stack(pairs).numpy(), vertices)
 
 
 def trees(n: int, single_root: bool) -> Enumerated:
-    vertices = [(-1, *heads) for heads in product(range(n + 1), repeat=n)]
-    vertices = [v for v in vertices if is_tree(v, single_root)]
-    unary = np.zeros((len(vertices), n + 1, n + 1))
-    for s, heads in enumerate(vertices):
-        for word in range(1, n + 1):
-            unary[s, heads[word], word] = 1
-    return Enumerated(unary, np.zeros((len(vertices), 0)), vertices)
-
-
-def is_tree(heads: tuple[int, ...], single_root: bool) -> bool:
-    """Return whether every word is below the root."""
-    for word in range(1, len(heads)):
-        seen = set()
-        while word != 0:
-            if word in seen:
-                return False
-            seen.add(word)
-            word = heads[word]
-    return not single_root or heads.count(0) == 1
+    heads = [*all_trees(n, single_root)]
+    unary = torch.stack([tree_parts(one, n + 1) for one in heads]).numpy()
+    return Enumerated(unary, np.zeros((len(heads), 0)), [(-1, *one) for one in heads])
 
 
 def matchings(n: int, m: int) -> Enumerated:
-    vertices = list(_columns(n, m))
-    unary = np.zeros((len(vertices), n, m))
-    for s, columns in enumerate(vertices):
-        for row, column in enumerate(columns):
-            if column >= 0:
-                unary[s, row, column] = 1
+    vertices = [*all_matchings(n, m)]
+    unary = torch.stack([matching_parts(one, n, m) for one in vertices]).numpy()
     return Enumerated(unary, np.zeros((len(vertices), 0)), vertices)
-
-
-def _columns(n: int, m: int) -> Iterator[tuple[int, ...]]:
-    if n <= m:
-        yield from permutations(range(m), n)
-        return
-    for rows in permutations(range(n), m):
-        columns = [-1] * n
-        for column, row in enumerate(rows):
-            columns[row] = column
-        yield tuple(columns)
 
 
 def structure_scores(

@@ -41,5 +41,5 @@ def test_sequences() -> None:
 def test_matchings_have_none() -> None:
     scores = torch.randn(2, 3, 3)
     for method in (Matching().log_partition, Matching().marginals):
-        with pytest.raises(NotImplementedError, match="intractable in Matching"):
+        with pytest.raises(NotImplementedError, match="Matching has no marginal inference"):
             method(scores)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from all_structures import sparsemap_by_enumeration
+from every_structure import spread
 from small_structures import KINDS, Kind, arrays
 from torch import Tensor
 
@@ -25,8 +26,7 @@ def independent_gap(kind: Kind, solution: Solution, unary: Tensor, more: Tensor 
     return best - mean
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize(("name", "scale"), spread(KINDS, [0.1, 1.0, 5.0]))
 def test_optimum_over_all_structures(name: str, scale: float) -> None:
     kind = KINDS[name]
     unary, additional = kind.scores(4)
@@ -39,8 +39,7 @@ def test_optimum_over_all_structures(name: str, scale: float) -> None:
         np.testing.assert_allclose(solution.marginals[b], marginals, atol=2e-4)
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("scale", [0.0, 1e-3, 1.0, 1e4])
+@pytest.mark.parametrize(("name", "scale"), spread(KINDS, [0.0, 1e-3, 1.0, 1e4]))
 def test_certificate(name: str, scale: float) -> None:
     kind = KINDS[name]
     unary, additional = kind.scores(8, seed=1)
@@ -60,16 +59,15 @@ def test_certificate(name: str, scale: float) -> None:
     assert torch.equal((solution.weights > 0).sum(1), solution.counts)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(
-    ("structure", "shape", "transitions"),
+    ("structure", "shape", "transitions", "dtype"),
     [
-        (LinearChain(), (20, 20), True),
-        (LinearChain(), (30, 8), False),
-        (Matching(), (20, 20), False),
-        (Matching(), (12, 25), False),
-        (Arborescence(), (21, 21), False),
-        (Arborescence(single_root=True), (16, 16), False),
+        (LinearChain(), (20, 20), True, torch.float32),
+        (LinearChain(), (30, 8), False, torch.float64),
+        (Matching(), (20, 20), False, torch.float64),
+        (Matching(), (12, 25), False, torch.float32),
+        (Arborescence(), (21, 21), False, torch.float32),
+        (Arborescence(single_root=True), (16, 16), False, torch.float64),
     ],
 )
 def test_larger_problems(structure, shape, transitions, dtype) -> None:
@@ -192,8 +190,7 @@ def test_all_scores_equal(name: str) -> None:
     np.testing.assert_allclose(solution.marginals[0], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("scale", [1e4, 1e8])
+@pytest.mark.parametrize(("name", "scale"), spread(KINDS, [1e4, 1e8]))
 def test_large_scores_give_the_best_structure(name: str, scale: float) -> None:
     kind = KINDS[name]
     unary, additional = kind.scores(6)

@@ -1,12 +1,15 @@
-"""The examples of the page on structures run and print what they say."""
+"""The examples of the pages on structures and structured losses print what they say."""
 
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "structures.md"
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_examples() -> None:
-    failed, attempted = doctest.testfile(str(PAGE), module_relative=False)
+@pytest.mark.parametrize("page", ["structures.md", "structured_losses.md"])
+def test_examples(page: str) -> None:
+    failed, attempted = doctest.testfile(str(DOCS / page), module_relative=False)
     assert attempted >= 8
     assert failed == 0

@@ -9,7 +9,7 @@ from stored_statistics import scores_of
 from repro.config import ConfigError
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
-from repro.models.entailment import MatchingAligner, SequentialAligner, WordAligner
+from repro.models.entailment import SequentialAligner, StructuredAligner, WordAligner
 from repro.report.figures import figure_kind
 from repro.results import RunFolder
 from repro.results.files import read_rows
@@ -23,7 +23,7 @@ SMALL = [
     "model.hidden_size=6", "data.train_premises=16", "task.stored_examples=4",
     "training.max_epochs=2", "model.embedding_std=1",
 ]  # fmt: skip
-ALIGNERS = {"words": WordAligner, "sequential": SequentialAligner, "matching": MatchingAligner}
+ALIGNERS = {"words": WordAligner, "sequential": SequentialAligner, "matching": StructuredAligner}
 
 
 def config(root: Path, *overrides: str) -> RunConfig:

@@ -5,11 +5,13 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
+from repro.config.errors import ConfigError
 from repro.config.schema.checks import added_later, choice, number, renamed
 from repro.config.schema.groups import DataConfig, ModelConfig, TaskConfig
 from repro.config.schema.loss import FenchelYoungLossConfig
 from repro.config.schema.mapping import UnboundedConfig
 from repro.config.schema.run import RunConfig
+from repro.config.schema.structure import PairStructureConfig
 
 
 @dataclass(unsafe_hash=True)
@@ -95,7 +97,8 @@ class EsimConfig(PairModelConfig):
 
     Attributes:
         alignment: ``words`` aligns each word on its own, with the mapping of the run;
-            ``sequential`` and ``matching`` are SparseMAP over structures and use no mapping.
+            ``sequential`` and ``matching`` are SparseMAP over structures and use no mapping. It is
+            left at ``words``, and unused, if the run has a ``structure``.
         max_iter: most iterations of SparseMAP per pair.
     """
 
@@ -151,10 +154,20 @@ class SnliRun(PairRun):
 
 @dataclass
 class NliAlignmentRun(PairRun):
-    """A run of ESIM."""
+    """A run of ESIM; a structure aligns the sentences by SparseMAP, without the mapping."""
 
     task: NliAlignmentConfig = MISSING
     model: EsimConfig = MISSING
+    structure: PairStructureConfig | None = added_later(None)
+
+    def __post_init__(self) -> None:
+        """Refuse two alignments at once; see the base class."""
+        super().__post_init__()
+        if self.structure is not None and self.model.alignment != "words":
+            raise ConfigError(
+                f"model.alignment is {self.model.alignment!r}; expected 'words', because"
+                f" structure={self.structure.name} aligns the sentences"
+            )
 
 
 RUNS = (SnliRun, NliAlignmentRun)

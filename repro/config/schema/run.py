@@ -8,10 +8,18 @@ from typing import get_type_hints
 from omegaconf import MISSING
 
 from repro.config.errors import ConfigError
-from repro.config.schema.checks import check_fields, choice, folder, identifier, number
+from repro.config.schema.checks import (
+    added_later,
+    check_fields,
+    choice,
+    folder,
+    identifier,
+    number,
+)
 from repro.config.schema.groups import DataConfig, DecodingConfig, ModelConfig, TaskConfig
 from repro.config.schema.loss import LossConfig
 from repro.config.schema.mapping import MappingConfig
+from repro.config.schema.structure import StructureConfig
 from repro.config.schema.training import TrainingConfig
 
 
@@ -56,6 +64,7 @@ class RunConfig:
     task: TaskConfig = MISSING
     data: DataConfig = MISSING
     mapping: MappingConfig | None = None
+    structure: StructureConfig | None = added_later(None)
     loss: LossConfig = MISSING
     model: ModelConfig = MISSING
     training: TrainingConfig = MISSING
@@ -74,13 +83,14 @@ class RunConfig:
         """Refuse values out of range, and groups or a monitor that the task does not take."""
         if type(self) is not RunConfig:
             # The subclass for the task declares the type of each group.
-            wanted = get_type_hints(type(self))
+            wanted, base = get_type_hints(type(self)), get_type_hints(RunConfig)
             task = f"task={self.task.name}"
-            for group in ("data", "mapping", "loss", "model", "decoding"):
+            for group in ("data", "mapping", "structure", "loss", "model", "decoding"):
                 found, kind = getattr(self, group), wanted[group]
-                if isinstance(kind, UnionType) and found is not None:
+                unused = isinstance(kind, UnionType) and kind == base[group]
+                if unused and found is not None:
                     raise ConfigError(f"{task} takes no {group}; leave {group}= out")
-                if not isinstance(kind, UnionType) and not isinstance(found, kind):
+                if not unused and not isinstance(found, kind):
                     name = getattr(found, "name", found)
                     raise ConfigError(f"the {group} {name!r} does not fit {task}")
         check_fields(self)

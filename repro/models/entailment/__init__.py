@@ -3,8 +3,8 @@
 from repro.models.entailment.alignment import (
     Aligner,
     Alignment,
-    MatchingAligner,
     SequentialAligner,
+    StructuredAligner,
     WordAligner,
 )
 from repro.models.entailment.classifiers import (
@@ -21,7 +21,7 @@ __all__ = [
     "AttendedLabels",
     "AttentionClassifier",
     "Esim",
-    "MatchingAligner",
     "SequentialAligner",
+    "StructuredAligner",
     "WordAligner",
 ]

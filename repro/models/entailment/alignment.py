@@ -9,14 +9,7 @@ from torch import Tensor, nn
 
 from repro.mappings import ProbabilityMap
 from repro.models.layers import length_mask
-from repro.structures import (
-    ConvergenceWarning,
-    LinearChain,
-    Matching,
-    Solution,
-    Structure,
-    sparsemap,
-)
+from repro.structures import ConvergenceWarning, LinearChain, Solution, Structure, sparsemap
 
 
 @dataclass
@@ -138,9 +131,13 @@ class TransitionScores(nn.Module):
 
 
 class StructuredAligner(Aligner):
-    """Base class of alignments by SparseMAP.
+    """Symmetric alignment by the SparseMAP mixture of structures of word pairs.
+
+    With maximal matchings (Niculae et al. 2018, §5.2, "Matching alignment") the weights of a word
+    of the shorter sentence sum to one, those of the longer to at most one.
 
     Args:
+        structure: takes scores ``(B, m, n)`` and lengths ``(B, 2)``.
         max_iter: limit on the solver's iterations for each pair. Solutions that reach it are used
             as they are; ``Alignment.unsolved`` counts them.
 
@@ -148,24 +145,31 @@ class StructuredAligner(Aligner):
         ConvergenceWarning: only for the first batch with such a solution.
     """
 
-    def __init__(self, max_iter: int = MAX_ITER) -> None:
+    def __init__(self, structure: Structure, max_iter: int = MAX_ITER) -> None:
         super().__init__()
+        self.structure = structure
         self.max_iter = max_iter
         self._warned = False
 
+    def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
+        """Align a batch; the two weight matrices are transposes of each other."""
+        solution = self._solve(scores, None, lengths, cell_mask(scores, lengths))
+        both = solution.marginals
+        return Alignment(both, both.transpose(1, 2), lengths, (solution,))
+
     def _solve(
-        self,
-        structure: Structure,
-        unary: Tensor,
-        additional: Tensor | None,
-        lengths: Tensor,
-        mask: Tensor,
+        self, unary: Tensor, additional: Tensor | None, lengths: Tensor, mask: Tensor
     ) -> Solution:
         """Solve SparseMAP for a batch, warning at most once per aligner."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             solution = sparsemap(
-                structure, unary, additional, lengths=lengths, mask=mask, max_iter=self.max_iter
+                self.structure,
+                unary,
+                additional,
+                lengths=lengths,
+                mask=mask,
+                max_iter=self.max_iter,
             )
         unsolved = int((~solution.converged).sum())
         if unsolved and not self._warned:
@@ -191,7 +195,7 @@ class SequentialAligner(StructuredAligner):
     """
 
     def __init__(self, max_iter: int = MAX_ITER) -> None:
-        super().__init__(max_iter)
+        super().__init__(LinearChain(), max_iter)
         self.premise_to_hypothesis = TransitionScores()
         self.hypothesis_to_premise = TransitionScores()
 
@@ -212,21 +216,4 @@ class SequentialAligner(StructuredAligner):
             lengths[:, 0],
         )
         allowed = length_mask(lengths[:, 1], tags).unsqueeze(1)
-        return self._solve(LinearChain(), unary, steps, lengths[:, 0], allowed)
-
-
-class MatchingAligner(StructuredAligner):
-    """Symmetric alignment by the SparseMAP mixture of maximal matchings.
-
-    The weights of a word of the shorter sentence sum to one, those of the longer to at most one.
-
-    References:
-        Niculae et al. (2018), §5.2, "Matching alignment".
-    """
-
-    def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
-        """Align a batch; the two weight matrices are transposes of each other."""
-        allowed = cell_mask(scores, lengths)
-        matching = self._solve(Matching(), scores, None, lengths, allowed)
-        both = matching.marginals
-        return Alignment(both, both.transpose(1, 2), lengths, (matching,))
+        return self._solve(unary, steps, lengths[:, 0], allowed)

@@ -118,8 +118,9 @@ def take_step(state: State) -> tuple[int, float]:
 def settle(state: State, k: int, excess: float) -> None:
     """Move to the optimum over the active set, dropping structures on the way.
 
-    If the lowered score of one structure ``k`` exceeds those of the others, which are equal, by
-    ``excess``, this holds along the way: no product with ``H`` or its inverse is needed.
+    The lowered score of a structure is ``θ_s - ⟨m_s, u⟩``. If that of one structure ``k`` exceeds
+    those of the others, which are equal, by ``excess``, this holds along the way: no product with
+    ``H`` or its inverse is needed.
     """
     while True:
         find_step(state, k, excess)

@@ -50,7 +50,11 @@ def greedy(slots: Array, space: Market, vertex: Array) -> bool:
 
 @oracle
 def scan(slots: Array, space: Market, row: int, reached: float) -> int:
-    """Relax the distances along the arcs of a row; return the closest open column, or -1."""
+    """Shorten the distances of columns by way of a row ``i``; return the closest column, or -1.
+
+    ``d_j = min(d_j, reached + profit_i - s_ij + price_j)`` for the columns that are not final,
+    whose ``barrier`` is zero.
+    """
     price, distance, source, barrier = space.price, space.distance, space.source, space.barrier
     base, shortest = reached + space.profit[row], float("inf")
     for j in range(slots.shape[1]):
@@ -69,7 +73,7 @@ def scan(slots: Array, space: Market, row: int, reached: float) -> int:
 
 @oracle
 def augment(slots: Array, space: Market, vertex: Array, start: int) -> bool:
-    """Match a free row, which may rematch other rows; return False if that is impossible."""
+    """Match a free row by a shortest path of exchanges; return False if there is none."""
     for j in range(slots.shape[1]):
         space.distance[j], space.barrier[j] = float("inf"), 0.0
     row, reached = start, 0.0

@@ -145,17 +145,17 @@ def solve_instance(
 
 
 @allocating
-def store(state: State, found: Found, used: int, squares: int) -> Found:
+def store(state: State, found: Found, used: int, entries: int) -> Found:
     """Append an active set to the solutions so far."""
     size, width = state.counts[SIZE], state.vertices.shape[1]
     vertices = reserved(found.vertices, used, size)
     weights = reserved(found.weights, used, size)
-    inverses = reserved(found.inverses, squares, size * size)
+    inverses = reserved(found.inverses, entries, size * size)
     weights[used : used + size] = state.weights[:size]
     vertices[used : used + size, :width] = state.vertices[:size]
     vertices[used : used + size, width:] = -1
     for s in range(size):
-        inverses[squares + s * size : squares + (s + 1) * size] = state.inverse[s, :size]
+        inverses[entries + s * size : entries + (s + 1) * size] = state.inverse[s, :size]
     return Found(vertices, weights, inverses)
 
 
@@ -194,7 +194,7 @@ def solve_range(
     """
     width = known.vertices.shape[1]
     found = Found(np.empty((_CAPACITY, width), np.int32), np.empty(_CAPACITY), np.empty(_CAPACITY))
-    state, used, squares = empty_state(_CAPACITY, 0, 0), 0, 0
+    state, used, entries = empty_state(_CAPACITY, 0, 0), 0, 0
     for b in range(start, stop):
         first, last = offsets[b], offsets[b + 1]
         status, state = solve_instance(
@@ -205,11 +205,11 @@ def solve_range(
         report.counts[b] = state.counts[SIZE]
         report.rounds[b] = state.counts[ROUNDS]
         report.gaps[b] = state.values[GAP]
-        found = store(state, found, used, squares)
+        found = store(state, found, used, entries)
         add_marginals(code, sizes[b], state, marginals[b])
         used += state.counts[SIZE]
-        squares += state.counts[SIZE] ** 2
-    return found, used, squares
+        entries += state.counts[SIZE] ** 2
+    return found, used, entries
 
 
 @on_disk

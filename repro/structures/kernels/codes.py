@@ -10,8 +10,6 @@ SEQUENCE = 0
 ARBORESCENCE = 1
 SINGLE_ROOT = 2
 MATCHING = 3
-PARTS = 4
-"""Structure of a Python oracle: one slot per part, whose value is 0 if it is chosen and else -1."""
 
 ROUNDING_UNIT = 2.0**-50
 """Assumed rounding error of a sum, relative to the sum of absolute values: 8 unit roundoffs."""

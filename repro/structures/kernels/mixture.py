@@ -65,12 +65,12 @@ def write_transitions(
 
 
 @on_disk
-def respond(offsets: Array, squares: Array, inverses: Array, pulled: Array) -> Array:
+def respond(offsets: Array, inverse_starts: Array, inverses: Array, pulled: Array) -> Array:
     """Compute ``D p`` per instance, ``D = H⁻¹ - H⁻¹ 1 1ᵀ H⁻¹ / 1ᵀ H⁻¹ 1``."""
     weights, ones = np.empty_like(pulled), np.empty_like(pulled)
     for b in range(offsets.shape[0] - 1):
         first, size = offsets[b], offsets[b + 1] - offsets[b]
-        inverse = inverses[squares[b] : squares[b + 1]].reshape((size, size))
+        inverse = inverses[inverse_starts[b] : inverse_starts[b + 1]].reshape((size, size))
         total = ones_total = 0.0
         for s in range(size):
             weights[first + s] = dot(inverse[s], pulled[first:], size)

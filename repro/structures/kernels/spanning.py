@@ -108,7 +108,10 @@ def contract(slots: Array, space: Forest, path: Array, start: int, stop: int, no
 
 @oracle
 def expand(space: Forest, nodes: int, vertex: Array) -> None:
-    """Write the head of each word, from outer nodes inwards: outer arcs replace inner ones."""
+    """Write the head of each word, expanding contracted cycles from the last one on.
+
+    The arc into a cycle replaces the arc of the cycle that ends at the same word.
+    """
     for node in range(nodes - 1, 0, -1):
         if space.mark[node] == 3:
             continue

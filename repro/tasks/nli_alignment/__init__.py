@@ -1,6 +1,6 @@
 """Natural language inference with latent alignments (Niculae et al., 2018, §5.2)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -11,14 +11,15 @@ from repro.models.entailment import (
     AlignedLabels,
     Aligner,
     Esim,
-    MatchingAligner,
     SequentialAligner,
+    StructuredAligner,
     WordAligner,
 )
 from repro.results.prediction import AttentionMap, Candidate
+from repro.structures import Matching
 from repro.tasks.common import heaviest
 from repro.tasks.entailment import EntailmentTask, Weights, check, identify, words_of
-from repro.tasks.instantiate import build_mapping
+from repro.tasks.instantiate import build_mapping, build_structure
 from repro.tasks.protocol import TaskSpec
 
 DIRECTIONS = ("premise_to_hypothesis", "hypothesis_to_premise")
@@ -32,12 +33,16 @@ class NliAlignmentTask(EntailmentTask[AlignedLabels, NliAlignmentRun]):
 
     @staticmethod
     def weighting(config: NliAlignmentRun) -> Aligner:
-        """Create the aligner that ``model.alignment`` names; only ``words`` uses the mapping."""
-        model = config.model
-        if model.alignment == "words":
-            return WordAligner(build_mapping(config.mapping))
-        structured = SequentialAligner if model.alignment == "sequential" else MatchingAligner
-        return structured(model.max_iter)
+        """Create the aligner of ``structure``, if there is one, else of ``model.alignment``."""
+        limit = config.model.max_iter
+        if config.structure is not None:
+            return StructuredAligner(build_structure(config.structure), limit)
+        aligners: dict[str, Callable[[], Aligner]] = {
+            "words": lambda: WordAligner(build_mapping(config.mapping)),
+            "sequential": lambda: SequentialAligner(limit),
+            "matching": lambda: StructuredAligner(Matching(), limit),
+        }
+        return aligners[config.model.alignment]()
 
     def count_weights(self, found: AlignedLabels, batch: NliBatch) -> tuple[int, int]:
         """Count word pairs with nonzero weight and all word pairs, summed over both directions."""
@@ -50,13 +55,17 @@ class NliAlignmentTask(EntailmentTask[AlignedLabels, NliAlignmentRun]):
         premise, of the hypothesis: the position of its partner, or -1 if it has none.
         """
         alignment, rows = found.alignment, []
+        chosen = {
+            name: one.structure.choices(one.structures, one.marginals)
+            for name, one in zip(DIRECTIONS, alignment.solutions, strict=False)
+        }
         for place, (m, n) in enumerate(alignment.lengths.tolist()):
             forth = alignment.premise_to_hypothesis[place, :m, :n].float().tolist()
             back = alignment.hypothesis_to_premise[place, :n, :m].float().tolist()
             structures = {}
-            # A matching is one solution for both directions, stored under the first.
+            # A symmetric alignment is one solution for both directions, stored under the first.
             for name, solution, size in zip(DIRECTIONS, alignment.solutions, (m, n), strict=False):
-                partners = solution.structures[place, :, :size].tolist()
+                partners = chosen[name][place, :, :size].tolist()
                 kept = heaviest(solution.weights[place].tolist(), partners)
                 structures[name] = [{"weight": w, "partners": vertex} for w, vertex in kept]
             rows.append({DIRECTIONS[0]: forth, DIRECTIONS[1]: back, "structures": structures})

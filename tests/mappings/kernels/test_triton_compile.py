@@ -1,6 +1,6 @@
 """Kernels for CUDA without a device: they compile for sm_90 and keep their values in registers.
 
-``python -m benchmarks.registers`` compiles every kernel for every tile; here is a sample of them.
+``python tests/mappings/kernels/registers.py`` compiles each kernel for all tiles; this is a sample.
 """
 
 import inspect
@@ -10,7 +10,8 @@ import torch
 
 pytest.importorskip("triton")
 
-from benchmarks.registers import CALLS, compiled_only
+from registers import CALLS, compiled_only
+
 from repro.mappings.kernels.cuda import bounded, entmax, grouped, norm, policy
 from repro.mappings.kernels.dispatch import launchers
 

@@ -1,5 +1,7 @@
 """Alignments against definitions, and structured ones against every structure of tiny sentences."""
 
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise, permutations, product
 
 import pytest
@@ -8,16 +10,16 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from repro.mappings import Softmax, Sparsemax, sparsemax
-from repro.models.entailment import Aligner, MatchingAligner, SequentialAligner, WordAligner
+from repro.models.entailment import Aligner, SequentialAligner, WordAligner
 from repro.models.entailment.alignment import StructuredAligner, TransitionScores, cell_mask
-from repro.structures import ConvergenceWarning
+from repro.structures import ConvergenceWarning, Matching
 
 LENGTHS = torch.tensor([[4, 3], [1, 3], [2, 1], [3, 2], [1, 1]])
 ALIGNERS = [
     WordAligner(Softmax()),
     WordAligner(Sparsemax()),
     SequentialAligner(),
-    MatchingAligner(),
+    StructuredAligner(Matching()),
 ]
 ROW_WISE = ALIGNERS[:3]
 
@@ -67,7 +69,7 @@ def test_rows_of_real_words_sum_to_one(aligner: Aligner, scores: Tensor) -> None
 def test_matchings_are_symmetrical_and_spend_one_on_each_word_of_the_shorter(
     scores: Tensor,
 ) -> None:
-    found = MatchingAligner()(scores, LENGTHS)
+    found = StructuredAligner(Matching())(scores, LENGTHS)
     forth = found.premise_to_hypothesis
     assert torch.equal(found.hypothesis_to_premise, forth.transpose(1, 2))
     pairs = LENGTHS.min(1).values.double()
@@ -146,7 +148,7 @@ def test_sequential_weights_are_the_best_mixture_of_all_paths(
 
 
 def test_matching_weights_are_the_best_mixture_of_all_matchings(scores: Tensor) -> None:
-    found = MatchingAligner()(scores, LENGTHS).premise_to_hypothesis
+    found = StructuredAligner(Matching())(scores, LENGTHS).premise_to_hypothesis
     for row, (m, n) in enumerate(LENGTHS.tolist()):
         wide = scores[row, :m, :n] if m <= n else scores[row, :m, :n].T
         eye = torch.eye(wide.shape[1], dtype=torch.float64)
@@ -183,7 +185,7 @@ def test_gradients_of_scores_and_all_eighteen_parameters(drawn: SequentialAligne
     assert sum(int((gradient != 0).sum()) for gradient in gradients) == 18
 
 
-@pytest.mark.parametrize("aligner", [SequentialAligner(), MatchingAligner()], ids=names)
+@pytest.mark.parametrize("aligner", [SequentialAligner(), StructuredAligner(Matching())], ids=names)
 def test_solutions_give_the_structures_to_draw(aligner: Aligner, scores: Tensor) -> None:
     found = aligner.double()(scores, LENGTHS)
     assert len(found.solutions) == (2 if isinstance(aligner, SequentialAligner) else 1)
@@ -192,9 +194,9 @@ def test_solutions_give_the_structures_to_draw(aligner: Aligner, scores: Tensor)
     torch.testing.assert_close(first.weights.sum(1), torch.ones(5, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("kind", [SequentialAligner, MatchingAligner])
+@pytest.mark.parametrize("kind", [SequentialAligner, partial(StructuredAligner, Matching())])
 def test_solutions_that_stop_early_are_told_once_and_counted(
-    kind: type[StructuredAligner], scores: Tensor
+    kind: Callable[..., StructuredAligner], scores: Tensor
 ) -> None:
     aligner = kind(max_iter=1).double()
     with pytest.warns(ConvergenceWarning, match=r"reached the bound of 1 iterations.*max_iter"):

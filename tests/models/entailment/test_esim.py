@@ -4,13 +4,14 @@ from torch import Tensor
 
 from repro.data.nli import EncodedPairs, NliBatch
 from repro.mappings import Softmax, Sparsemax
-from repro.models.entailment import Aligner, Esim, MatchingAligner, SequentialAligner, WordAligner
+from repro.models.entailment import Aligner, Esim, SequentialAligner, StructuredAligner, WordAligner
+from repro.structures import Matching
 
 ALIGNERS = {
     "softmax": lambda: WordAligner(Softmax()),
     "sparsemax": lambda: WordAligner(Sparsemax()),
     "sequential": SequentialAligner,
-    "matching": MatchingAligner,
+    "matching": lambda: StructuredAligner(Matching()),
 }
 
 

@@ -1,15 +1,20 @@
 """Solvers of SparseMAP on one random tree problem: Niculae et al. (2018), Figure 2."""
 
 import timeit
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.axes import Axes
 
 from repro.report.figures.canvas import INK, Canvas, plain_axes
 from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.styles import DASHES
+
+if TYPE_CHECKING:
+    from repro.structures import Solution
+    from repro.structures.conditional_gradient import Descent, Variant
 
 NODES, SEED = 20, 0
 ITERATIONS = 400
@@ -46,29 +51,36 @@ class SolverRace(Figure):
         """Compute distance from the maximum and number of trees by iteration; measure times."""
         import torch
 
-        from repro.structures import Arborescence
-        from repro.structures.conditional_gradient import VARIANTS, descend
-        from repro.structures.solving import solve
+        from repro.structures import Arborescence, ConvergenceWarning, sparsemap
+        from repro.structures.conditional_gradient import VARIANTS, conditional_gradient
 
         # Scores from N(0, 1) of all arcs between the nodes, the root included.
         generator = torch.Generator().manual_seed(SEED)
         scores = torch.randn(1, NODES, NODES, generator=generator, dtype=torch.float64)
-        problem = Arborescence().problem(scores)
+        tree = Arborescence()
+
+        def active_set(count: int) -> "Solution":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                return sparsemap(tree, scores, max_iter=count, tol=0.0)
+
         # The solver returns no history: solve anew with each limit up to convergence.
         objectives, trees = [], []
-        for count in range(1, int(solve(problem, 0.0, ITERATIONS, None).rounds[0]) + 1):
-            found = solve(problem, 0.0, count, None)
+        for count in range(1, int(active_set(ITERATIONS).iterations) + 1):
+            found = active_set(count)
             u = found.marginals
-            objectives.append(float((problem.unary * u).sum() - u.square().sum() / 2))
-            trees.append(int(found.counts[0]))
+            objectives.append(float((scores * u).sum() - u.square().sum() / 2))
+            trees.append(int(found.counts))
         histories = {ACTIVE_SET: (objectives, trees)}
-        solvers: dict[str, Callable[[int], object]] = {
-            ACTIVE_SET: lambda count: solve(problem, 0.0, count, None)
-        }
+        solvers: dict[str, Callable[[int], object]] = {ACTIVE_SET: active_set}
+
+        def descend(variant: "Variant", count: int) -> "Descent":
+            return conditional_gradient(tree, scores[0], variant=variant, max_iter=count, tol=0.0)
+
         for variant in VARIANTS:
-            run = descend(problem, variant, ITERATIONS, 0.0)
+            run = descend(variant, ITERATIONS)
             histories[variant] = run.objective.tolist(), run.support.tolist()
-            solvers[variant] = partial(descend, problem, variant, tol=0.0)
+            solvers[variant] = partial(descend, variant)
         best, measured = max(objectives), {}
         for name, solver in solvers.items():
             total = len(histories[name][1])

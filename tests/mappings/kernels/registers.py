@@ -1,6 +1,6 @@
 """Registers of the CUDA kernels, compiled for sm_90 without a device.
 
-    python -m benchmarks.registers [--aligned]
+    python tests/mappings/kernels/registers.py [--aligned]
 
 A thread that needs more registers than available spills to a stack in memory. The command compiles
 every kernel for every tile that ``policy.py`` chooses, prints a table, and fails if any thread has

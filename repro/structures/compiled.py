@@ -1,0 +1,185 @@
+"""Structures with compiled oracles and solvers; see :mod:`repro.structures.kernels`."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from repro.structures.kernels.codes import Array
+from repro.structures.problem import Selection, checked_integers, no_additional, refuse_targets
+from repro.structures.structure import Structure
+
+NO_TRANSITIONS = torch.zeros(1, 0, 0, 0, dtype=torch.float64)
+"""Empty placeholder for the additional scores of structures without additional parts."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Checked scores in the form that the kernels take: on the CPU, detached.
+
+    Args:
+        code: family of structures, a constant of ``kernels/codes.py``.
+        unary: ``(B, R, C)`` in double precision; forbidden parts have ``-inf``.
+        additional: ``(B, ...)``, or ``(1, ...)`` if shared by the batch; also in double precision,
+            since compiling the kernels for a second type takes a minute.
+        sizes: ``(B, 2)`` numbers of rows and columns that are not padding.
+        width: number of entries of a stored structure.
+    """
+
+    code: int
+    unary: Tensor
+    additional: Tensor
+    sizes: Tensor
+    width: int
+
+    def subset(self, rows: Array) -> "Problem":
+        """Return the problem of some instances of the batch."""
+        own = self.additional[rows] if len(self.additional) > 1 else self.additional
+        return Problem(self.code, self.unary[rows], own, self.sizes[rows], self.width)
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array]:
+        """Unary scores, additional scores and sizes, as arrays for the compiled kernels."""
+        return self.unary.numpy(), self.additional.numpy(), self.sizes.numpy()
+
+
+class CompiledStructure(Structure):
+    """Base class of the structures with kernels.
+
+    A vertex has one integer for each of ``V`` decisions: the tag of an item, the head of a word,
+    the column of a row. Entries of padding are -1.
+    """
+
+    @abstractmethod
+    def problem(
+        self,
+        unary: Tensor,
+        additional: Tensor | None = None,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Problem:
+        """Check the scores and convert them for the kernels; see the base class."""
+
+    def best(self, scores: Tensor, lengths: Tensor | None, *additional: Tensor) -> Any:
+        """Return the parts of the best structures; see the base class."""
+        vertex = self.map(scores, additional[0] if additional else None, lengths)
+        parts = self.indicator(vertex, scores)
+        if not additional:
+            return parts
+        return parts, self.mixture(vertex[:, None], scores.new_ones(len(scores), 1), *additional)
+
+    def best_stored(self, problem: Problem) -> Tensor:
+        """Call the compiled oracle; see the base class."""
+        from repro.structures.solving import best_vertices
+
+        return best_vertices(problem)
+
+    def solve(
+        self, problem: Problem, tol: float, max_iter: int, start: Selection | None = None
+    ) -> Selection:
+        """Solve SparseMAP with the compiled active set method; see the base class."""
+        from repro.structures.solving import solve
+
+        return solve(problem, tol, max_iter, start)
+
+    def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
+        """Convert stored structures to int64; see the base class."""
+        return stored.to(torch.int64)
+
+    def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
+        """Sum the scores of the chosen parts; see the base class."""
+        no_additional(additional, type(self).__name__)
+        return gathered(unary, vertex)
+
+    def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
+        """Sum the weights of the structures that contain each part; see the base class."""
+        return weighted_parts(like, vertices, weights)
+
+    def choices(self, vertices: Tensor, like: Tensor) -> Tensor:
+        """Return the vertices; see the base class."""
+        return vertices
+
+    def checked_target(
+        self,
+        target: Tensor,
+        unary: Tensor,
+        additional: Tensor | None = None,
+        lengths: Tensor | None = None,
+    ) -> Tensor:
+        """Check shape and range, and set entries past the lengths to -1; see the base class."""
+        return in_range(target, unary, lengths, 0, unary.size(2))[0]
+
+    def read(
+        self, selection: Selection, unary: Array | None, additional: Array | None, total: Array
+    ) -> None:
+        """Add entries at the parts of the selected structures; see the base class."""
+        from repro.structures.kernels import mixture as kernels
+
+        problem, held = selection.problem, (selection.offsets, selection.vertices)
+        if unary is not None:
+            kernels.read_unary(problem.code, problem.sizes.numpy(), *held, unary, total)
+        if additional is not None:
+            several = additional.reshape(-1, *additional.shape[-3:])
+            kernels.read_transitions(problem.sizes.numpy(), *held, several, total)
+
+    def write_unary(self, selection: Selection, weights: Array) -> Array:
+        """Sum weights of structures for each unary part; see the base class."""
+        from repro.structures.kernels import mixture as kernels
+
+        problem, out = selection.problem, np.zeros(selection.problem.unary.shape)
+        held = selection.offsets, selection.vertices
+        kernels.write_unary(problem.code, problem.sizes.numpy(), *held, weights, out)
+        return out
+
+    def write_additional(
+        self, selection: Selection, weights: Array, shape: tuple[int, ...]
+    ) -> Array:
+        """Sum weights of sequences for each transition; see the base class."""
+        from repro.structures.kernels import mixture as kernels
+
+        out = np.zeros(shape)
+        if out.size:
+            held, several = (selection.offsets, selection.vertices), out.reshape(-1, *shape[-3:])
+            kernels.write_transitions(selection.problem.sizes.numpy(), *held, weights, several)
+        return out
+
+
+def gathered(scores: Tensor, vertex: Tensor) -> Tensor:
+    """Sum the scores ``(B, S, A)`` of the values that vertices ``(B, ..., S)`` choose."""
+    batch = torch.arange(vertex.size(0), device=vertex.device)
+    batch = batch.view(-1, *[1] * (vertex.dim() - 1))
+    slots = torch.arange(vertex.size(-1), device=vertex.device)
+    chosen = scores[batch, slots, vertex.clamp(min=0)]
+    return torch.where(vertex >= 0, chosen, 0.0).sum(-1)
+
+
+def weighted_parts(like: Tensor, vertices: Tensor, weights: Tensor) -> Tensor:
+    """Add ``weights (B, K)`` up at the values that ``vertices (B, K, S)`` choose.
+
+    The result has the shape ``(B, S, A)`` of ``like`` and the dtype of the weights.
+    """
+    shares = torch.where(vertices >= 0, weights.unsqueeze(-1), 0.0)
+    places = vertices.clamp(min=0).transpose(1, 2)
+    return weights.new_zeros(like.shape).scatter_add(-1, places, shares.transpose(1, 2))
+
+
+def in_range(
+    target: Tensor, unary: Tensor, lengths: Tensor | None, first: int, values: int
+) -> tuple[Tensor, Tensor]:
+    """Check a target ``(B, S)`` and set entries to -1 that do not exist; return also which exist.
+
+    These are the entries from ``first`` on, within the lengths.
+    """
+    vertex = checked_integers(target, tuple(unary.shape[:2]), unary)
+    positions = torch.arange(target.size(1), device=target.device)
+    exists = (positions >= first).expand_as(target)
+    if lengths is not None:
+        sizes = lengths.to(target.device).view(len(target), -1)[:, :1]
+        exists = exists & (positions < sizes + first)
+    vertex = target.masked_fill(~exists, -1)
+    outside = ((vertex < -1) | (vertex >= values)).any(-1)
+    refuse_targets(vertex, outside, f"has entries outside 0..{values - 1}")
+    return vertex, exists

@@ -1,0 +1,185 @@
+"""Checked scores of a batch, the structures that a solver selects, and the errors of both."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from repro.structures.kernels.codes import Array
+
+
+class InfeasibleError(ValueError):
+    """Raised when all structures of an instance are forbidden."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of a structure with an oracle in PyTorch, on the CPU and detached.
+
+    Attributes:
+        unary: ``(B, ...)`` in double precision; ``-inf`` where forbidden or past the lengths.
+        additional: ``(B, ...)`` in double precision, or None.
+        lengths: ``(B,)`` or ``(B, axes)``, or None.
+    """
+
+    unary: Tensor
+    additional: Tensor | None
+    lengths: Tensor | None
+
+    @property
+    def unary_parts(self) -> int:
+        """Number of unary parts of an instance."""
+        return self.unary.shape[1:].numel()
+
+    @property
+    def flat(self) -> Array:
+        """Scores of all parts, the unary ones first, ``(B, parts)``."""
+        groups = [self.unary] if self.additional is None else [self.unary, self.additional]
+        joined: Array = torch.cat([one.flatten(1) for one in groups], 1).numpy()
+        return joined
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Selected structures of a batch, concatenated over its instances.
+
+    Args:
+        problem: the scores that were solved, in the form that the structure's solver takes.
+        marginals: ``(B, ...)`` in double precision.
+        vertices: ``(N, width)`` structures as the solver stores them.
+        weights: ``(N,)`` weights of the structures.
+        inverses: flattened inverses of ``H`` (see ``kernels/gram.py``), one per instance.
+        counts: ``(B,)`` number of structures of each instance.
+        rounds: ``(B,)`` number of oracle calls.
+        gaps: ``(B,)`` Frank-Wolfe gaps.
+        converged: ``(B,)`` whether the gap is within the tolerance.
+    """
+
+    problem: Any
+    marginals: Tensor
+    vertices: Array
+    weights: Array
+    inverses: Array
+    counts: Array
+    rounds: Array
+    gaps: Array
+    converged: Array
+
+    @property
+    def offsets(self) -> Array:
+        """Offsets ``(B + 1,)`` at which the structures of each instance start."""
+        return starts(self.counts)
+
+    @property
+    def places(self) -> tuple[Array, Array]:
+        """Instance and position of each structure in a padded array."""
+        rows = np.repeat(np.arange(len(self.counts)), self.counts)
+        return rows, np.arange(len(rows)) - self.offsets[rows]
+
+    def padded(self, values: Array, fill: int = 0) -> Array:
+        """Pad values ``(N, ...)``, one per structure, to ``(B, K, ...)`` with ``fill``."""
+        shape = len(self.counts), int(self.counts.max(initial=0)), *values.shape[1:]
+        table = np.full(shape, fill, values.dtype)
+        table[self.places] = values
+        return table
+
+    @property
+    def inverse_starts(self) -> Array:
+        """Offsets ``(B + 1,)`` at which the flattened inverse of each instance starts."""
+        return starts(self.counts**2)
+
+    def replaced(self, rows: Array, by: "Selection") -> "Selection":
+        """Return a selection with the solutions of the instances ``rows`` replaced."""
+
+        def values(own: Array, other: Array) -> Array:
+            own = own.copy()
+            own[rows] = other
+            return own
+
+        def pieces(own: Array, ends: Array, other: Array, other_ends: Array) -> Array:
+            parts = np.split(own, ends[1:-1])
+            for row, part in zip(rows, np.split(other, other_ends[1:-1]), strict=True):
+                parts[row] = part
+            return np.concatenate(parts)
+
+        return Selection(
+            problem=self.problem,
+            marginals=torch.from_numpy(values(self.marginals.numpy(), by.marginals.numpy())),
+            vertices=pieces(self.vertices, self.offsets, by.vertices, by.offsets),
+            weights=pieces(self.weights, self.offsets, by.weights, by.offsets),
+            inverses=pieces(self.inverses, self.inverse_starts, by.inverses, by.inverse_starts),
+            counts=values(self.counts, by.counts),
+            rounds=values(self.rounds, by.rounds),
+            gaps=values(self.gaps, by.gaps),
+            converged=values(self.converged, by.converged),
+        )
+
+
+def starts(counts: Array) -> Array:
+    """Return the start offset of each of several groups, and the end of the last one."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+
+
+def checked_unary(unary: Tensor, mask: Tensor | None, axes: str | None = None) -> Tensor:
+    """Check unary scores; return them in double precision on the CPU, ``-inf`` where masked."""
+    names = axes.split() if axes else ["B", "..."]
+    if unary.dim() < 2 or (axes and unary.dim() != len(names)):
+        raise ValueError(f"unary scores ({', '.join(names)}) expected, got {tuple(unary.shape)}")
+    if not unary.is_floating_point():
+        raise ValueError(f"unary scores must be floating point, not {unary.dtype}")
+    scores = unary.detach()
+    if mask is not None:
+        if mask.dtype != torch.bool:
+            raise ValueError(f"the mask must be boolean, not {mask.dtype}")
+        scores = scores.masked_fill(~mask, -torch.inf)
+        if scores.shape != unary.shape:
+            raise ValueError(f"the mask must have the shape {tuple(unary.shape)} of the scores")
+    return scores.to("cpu", torch.float64).contiguous()
+
+
+def checked_lengths(lengths: Tensor | None, batch: int, largest: tuple[int, ...]) -> Tensor:
+    """Check lengths; return them as ``(B, axes)`` on the CPU, the largest ones by default."""
+    full = torch.tensor(largest).expand(batch, len(largest))
+    if lengths is None:
+        return full
+    found = lengths.detach().to("cpu")
+    if found.is_floating_point() or found.dtype == torch.bool:
+        raise ValueError(f"lengths must be integers, not {found.dtype}")
+    shape = (batch, len(largest)) if len(largest) > 1 else (batch,)
+    if found.shape != shape:
+        raise ValueError(f"lengths {shape} expected, got {tuple(found.shape)}")
+    found = found.to(torch.int64).view(batch, len(largest))
+    wrong = ((found < 0) | (found > full)).any(dim=1).nonzero()
+    if wrong.numel():
+        first = int(wrong[0])
+        raise ValueError(
+            f"instance {first}: length {found[first].tolist()} is not in 0..{list(largest)}"
+        )
+    return found
+
+
+def no_additional(additional: Tensor | None, name: str) -> None:
+    """Raise ValueError if a structure without additional parts is given additional scores."""
+    if additional is not None:
+        raise ValueError(f"{name} has no additional parts, but additional scores were given")
+
+
+def checked_integers(target: Tensor, shape: tuple[int, ...], scores: Tensor) -> Tensor:
+    """Check the dtype and the shape of a target; return it."""
+    if target.dtype != torch.long:
+        raise ValueError(f"the target must hold integers (torch.long), not {target.dtype}")
+    if target.shape != shape:
+        raise ValueError(
+            f"target {shape} expected for scores {tuple(scores.shape)}, got {tuple(target.shape)}"
+        )
+    return target
+
+
+def refuse_targets(vertex: Tensor, wrong: Tensor, why: str) -> None:
+    """Raise ValueError for the first instance that is ``wrong``, ``(B,)``, if any."""
+    found = wrong.nonzero()
+    if found.numel():
+        first = int(found[0])
+        raise ValueError(f"instance {first}: target {vertex[first].tolist()} {why}")

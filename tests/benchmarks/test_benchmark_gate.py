@@ -1,0 +1,84 @@
+"""A red gate stops the command; behind a green one every row is measured and written."""
+
+import csv
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks import __main__ as command
+from benchmarks import gate
+from benchmarks.rows import Shape, all_rows, target_for
+from repro.mappings import MAPPINGS
+
+QUICK = ["--threads", "1", "2", "--shapes", "4x4", "--seconds", "0"]
+
+
+@pytest.fixture
+def gate_of(monkeypatch, tmp_path):
+    """Replaces the tests behind the gate by one assertion."""
+
+    def replace(assertion):
+        path = tmp_path / "test_of_the_gate.py"
+        path.write_text(f"def test_it():\n    {assertion}\n")
+        monkeypatch.setattr(gate, "TESTS", dict.fromkeys(gate.TESTS, (str(path),)))
+
+    return replace
+
+
+def test_nothing_is_timed_behind_a_red_gate(gate_of, monkeypatch, tmp_path, capsys):
+    gate_of("assert 1 == 2")
+    timed = []
+    monkeypatch.setattr(command, "paired", lambda *given: timed.append(given))
+    assert command.main([*QUICK, "--output", str(tmp_path / "results")]) == 1
+    assert "assert 1 == 2" in capsys.readouterr().out
+    assert not timed
+    assert not (tmp_path / "results").exists()
+
+
+def test_every_row_is_measured_and_written(gate_of, tmp_path):
+    gate_of("assert True")
+    before = torch.get_num_threads()
+    assert command.main([*QUICK, "--output", str(tmp_path / "results")]) == 0
+    assert torch.get_num_threads() == before
+    (folder,) = (tmp_path / "results").iterdir()
+    assert (folder / "ratios.png").read_bytes().startswith(b"\x89PNG")
+    rows = list(csv.DictReader((folder / "measurements.csv").read_text("utf-8").splitlines()))
+    kinds = {row.name: row.kind for row in all_rows()}
+    assert {row["row"] for row in rows} == {*kinds} > {*MAPPINGS}
+    table = (folder / "table.md").read_text("utf-8")
+    for row in rows:
+        once = kinds[row["row"]] in ("peer", "structure")
+        assert row["threads"] == "2" if once else row["threads"] in "12"
+        assert float(row["ratio"]) > 0
+        assert f"| {row['row']} | 4x4 | {row['threads']} |" in table
+
+
+def test_targets_hold_for_two_threads():
+    assert target_for("cpu", 2, "sparsemax", Shape(1280, 50)) == 1.5
+    assert target_for("cpu", 2, "sparsemax", Shape(1280, 400)) == 1.2
+    assert target_for("cpu", 1, "sparsemax", Shape(1280, 400)) is None
+    assert target_for("cpu", 2, "fusedmax", Shape(1280, 18_000)) is None
+    assert target_for("cuda", 1, "sparsemax", Shape(1280, 50)) == 1.2
+    met = command.Line("a", "1x2", 2, 1.0, 1.0, 1.2, 3, 1.2)
+    assert [str(one)[-6:] for one in (met, met._replace(ratio=1.21))] == [" yes |", "| no |"]
+
+
+def test_every_kind_has_tests_that_exist():
+    assert {row.kind for row in all_rows()} <= set(gate.TESTS)
+    for paths in gate.TESTS.values():
+        assert all((Path(gate.ROOT) / path).exists() for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--only", "softmaxx"], "matches no row; rows: softmax, sparsemax"),
+        (["--shapes", "12"], "not a positive number"),
+        (["--threads", "0"], "0 is not a positive number"),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_runs(arguments, message, capsys):
+    with pytest.raises(SystemExit):
+        command.main(arguments)
+    assert message in capsys.readouterr().err
