@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from report.test_links import dead_links
+from links import dead_links
 
 ROOT = Path(__file__).resolve().parent.parent
 

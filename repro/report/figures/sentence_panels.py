@@ -1,7 +1,6 @@
 """Attention of several runs to the same sentences, as in Niculae & Blondel (2017), C.3 and C.4."""
 
 import math
-import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,15 @@ from typing import Any, ClassVar
 
 from repro.data.segmentation import SEPARATOR
 from repro.data.sentence_search import sentence_key
-from repro.report.figures.canvas import INK, MARGIN, MUTED_INK, Canvas, drawable
+from repro.report.figures.canvas import (
+    INK,
+    MARGIN,
+    MUTED_INK,
+    Canvas,
+    drawable,
+    in_lines,
+    text_width,
+)
 from repro.report.figures.comparison import END, Panel, Sentence, choose_sentences, shown_sentences
 from repro.report.figures.heatmap import (
     CELL,
@@ -32,7 +39,7 @@ CLUSTERED, SOFT = "oscarmax", "softmax"
 REPEATED = "#b3422d"
 WIDEST = 11.0
 """Width of the page in inches."""
-TITLE_LINE, TITLE_LETTER, LABEL, GAP = 0.19, 0.08, 0.22, 0.16
+TITLE_LINE, TITLE_SIZE, LABEL, GAP = 0.19, 9, 0.22, 0.16
 
 
 @dataclass(frozen=True)
@@ -154,7 +161,7 @@ class Block:
     def draw(self, canvas: Canvas, down: float, width: float) -> None:
         """Draw the block ``down`` inches below the top of the canvas."""
         title = self._title(width)
-        canvas.write(MARGIN, down + 0.06, "\n".join(title), fontsize=9, linespacing=1.25)
+        canvas.write(MARGIN, down + 0.06, "\n".join(title), fontsize=TITLE_SIZE, linespacing=1.25)
         down += TITLE_LINE * len(title) + 0.06
         for number, panel in enumerate(self.panels):
             row, column = divmod(number, self._across)
@@ -174,8 +181,9 @@ class Block:
                     tick.set_color(REPEATED if marked else INK)
 
     def _title(self, width: float) -> list[str]:
-        letters = max(int((width - 2 * MARGIN) / TITLE_LETTER), 20)
-        return textwrap.wrap(self._text, letters) or [""]
+        room = max(width - 2 * MARGIN, 2.0)
+        words = in_lines(self._text.split(), lambda word: text_width(f"{word} ", TITLE_SIZE), room)
+        return [" ".join(line) for line in words] or [""]
 
 
 def sentence_block(sentence: Sentence, repetitions: bool = False) -> Block:
