@@ -205,7 +205,7 @@ def _code_digest() -> str:
     import repro
     import repro.report.figures as package
 
-    styles = Path(repro.__file__).parent / "mappings" / "registry.py"
+    styles = Path(repro.__file__).parent / "mappings" / "__init__.py"
 
     files = sorted(path for folder in package.__path__ for path in Path(folder).rglob("*.py"))
     found = hashlib.sha256(version("matplotlib").encode())
