@@ -86,10 +86,10 @@ def scale_banner(scale: str) -> str:
 def document_banner(scale: str) -> str:
     """Return the warning of a whole report: which models its claims were tested with."""
     models = (
-        "Its claims are tested with the papers' own models."
+        "The claims below are tested with the papers' own models."
         if scale in PAPERS_MODELS
-        else "None of its claims is tested with the papers' own models: those are trained at the "
-        f"scales {' and '.join(PAPERS_MODELS)}."
+        else "No claim below is tested with the papers' own models, which are trained at the scales "
+        f"{' and '.join(PAPERS_MODELS)}."
     )
     return f"{scale_banner(scale)} {models}".strip()
 
