@@ -88,8 +88,8 @@ def document_banner(scale: str) -> str:
     models = (
         "The claims below are tested with the papers' own models."
         if scale in PAPERS_MODELS
-        else "No claim below is tested with the papers' own models, which are trained at the scales "
-        f"{' and '.join(PAPERS_MODELS)}."
+        else "No claim below is tested with the papers' own models, which are trained at the "
+        f"scales {' and '.join(PAPERS_MODELS)}."
     )
     return f"{scale_banner(scale)} {models}".strip()
 
