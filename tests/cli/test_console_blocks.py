@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "tests" / "console_blocks.sh"
 TUTORIALS = sorted((ROOT / "docs").glob("add-a-*.md"))
 CHECKOUT = [ROOT / "README.md", ROOT / "docs" / "first-hour.md"]
