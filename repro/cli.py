@@ -311,7 +311,12 @@ def _confirmed(names: Sequence[str], scale: str, overrides: Sequence[str], fresh
     if not any(one.todo for one in plans):
         return True
     print_plan(plans, estimate)
-    print("Run all of this? [y/N] ", end="", flush=True)
+    return _agreed("Run all of this?")
+
+
+def _agreed(question: str) -> bool:
+    """Ask a question on the terminal; return whether the answer is yes."""
+    print(f"{question} [y/N] ", end="", flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
@@ -434,9 +439,8 @@ def runs(parsed: argparse.Namespace) -> int:
     from repro.runs.cleanup import needed, print_runs, remove, run_rows, size_text
 
     folder, words = _take_folder(parsed.settings, "results_dir")
-    action, filters = ("list", words) if words[:1] != ["remove"] else ("remove", words[1:])
-    if words[:1] == ["list"]:
-        filters = words[1:]
+    named = words[:1] in (["list"], ["remove"])
+    action, filters = (words[0], words[1:]) if named else ("list", words)
     rows = run_rows(folder, filters)
     if action == "list":
         _show(parsed, rows, print_runs)
@@ -453,8 +457,7 @@ def runs(parsed: argparse.Namespace) -> int:
         what = "the weights of these runs" if parsed.weights else "these runs"
         if not sys.stdin.isatty():
             raise UserError(f"this removes {what}; confirm with --yes")
-        print(f"Remove {what}? [y/N] ", end="", flush=True)
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        if not _agreed(f"Remove {what}?"):
             return 0
     print(f"{len(rows)} runs, {size_text(remove(rows, parsed.weights))} freed")
     return 0

@@ -54,19 +54,13 @@ def described(action: str, corpus: str | None, data_dir: Path) -> list[dict[str,
     names = _chosen(every, corpus, data_dir) if action == "verify" or corpus else [*every]
     rows = []
     for name in names:
-        one, hub = every[name.removesuffix(HUB)], name.endswith(HUB)
+        one = every[name.removesuffix(HUB)]
         row: dict[str, Any] = {"name": name, "folder": str(data_dir / one.folder)}
         if action == "list":
             row |= {"title": one.title, "tasks": one.tasks, "licence": one.licence}
             row |= {"found": (data_dir / one.folder).exists(), "how_to_get": one.how_to_get}
-        elif one.downloads or hub:
-            found = verify(one, data_dir, hub)
-            row |= {"right": found.correct, "missing": found.missing, "corrupt": found.corrupt}
-            row["complete"] = found.complete
         else:
-            missing = [path for path in one.expected if not any(data_dir.glob(path))]
-            row |= {"right": len(one.expected) - len(missing), "missing": missing, "corrupt": []}
-            row["complete"] = bool(one.expected) and not missing
+            row |= _verified(one, data_dir, name.endswith(HUB))
         rows.append(row)
     return rows
 
@@ -115,33 +109,39 @@ def _verify(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> 
     complete = bool(names)
     for name in names:
         declared, hub = every[name.removesuffix(HUB)], name.endswith(HUB)
+        found = _verified(declared, data_dir, hub)
+        complete &= found["complete"]
         if not declared.downloads and not hub:
-            complete &= _list_expected(declared, data_dir)
+            print(f"{name}: {found['right']} of {len(declared.expected)} files are in {data_dir}")
+            for path in declared.expected:
+                print(f"  {'missing' if path in found['missing'] else 'found'}  {path}")
+            if not found["complete"]:
+                print(f"  to get it: {declared.how_to_get}")
             continue
-        found = verify(declared, data_dir, hub)
-        expected = found.correct + len(found.missing) + len(found.corrupt)
-        print(f"{name}: {found.correct} of {expected} files are right in {data_dir}")
-        for state, absent in (("missing", found.missing), ("corrupt", found.corrupt)):
+        expected = found["right"] + len(found["missing"]) + len(found["corrupt"])
+        print(f"{name}: {found['right']} of {expected} files are right in {data_dir}")
+        for state in ("missing", "corrupt"):
+            absent = found[state]
             for path in absent[:SHOWN]:
                 print(f"  {state}  {path}")
             if len(absent) > SHOWN:
                 print(f"  {state}  … and {len(absent) - SHOWN} more")
-        if not found.complete:
-            complete = False
+        if not found["complete"]:
             print(f"  repair with: repro data fetch {name} data_dir={data_dir}")
     return 0 if complete else 1
 
 
-def _list_expected(corpus: Corpus, data_dir: Path) -> bool:
-    """Print which files of a corpus without checksums are there; return whether all are."""
-    there = {name: any(data_dir.glob(name)) for name in corpus.expected}
-    print(f"{corpus.name}: {sum(there.values())} of {len(there)} files are in {data_dir}")
-    for name, found in there.items():
-        print(f"  {'found' if found else 'missing'}  {name}")
-    complete = bool(there) and all(there.values())
-    if not complete:
-        print(f"  to get it: {corpus.how_to_get}")
-    return complete
+def _verified(corpus: Corpus, data_dir: Path, hub: bool) -> dict[str, Any]:
+    """Return the number of files that are right, and the others; without checksums, those here."""
+    if corpus.downloads or hub:
+        found = verify(corpus, data_dir, hub)
+        right, missing, corrupt = found.correct, found.missing, found.corrupt
+        complete = found.complete
+    else:
+        missing = [path for path in corpus.expected if not any(data_dir.glob(path))]
+        right, corrupt = len(corpus.expected) - len(missing), []
+        complete = bool(corpus.expected) and not missing
+    return {"right": right, "missing": missing, "corrupt": corrupt, "complete": complete}
 
 
 def describe(corpus: Corpus, data_dir: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from repro.checksums import DamagedFileError
 from repro.config.claims import Reference, load_claims
-from repro.config.experiment import OWN_SCALES, Experiment, list_experiments, load_experiment
+from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.evaluation.metrics import metric_of
 from repro.report.breakdown import (
     language_grids,
@@ -337,8 +337,7 @@ def _gather(
     if experiment.computed or experiment.drawing is None or (here and not renewed):
         return ""
     # Of a figure of own examples the runs that it shows must be here, else all runs.
-    reads = figure_kind(experiment.drawing.name).reads
-    own = reads == "examples" and scale in OWN_SCALES
+    own = figure_kind(experiment.drawing.name).shows_own(scale)
     folders = (run_folder(results_dir, scale, run) for run in {one.run_id for one in records})
     if not own and not all(folder.done.exists() for folder in folders):
         return NOT_DRAWN

@@ -14,6 +14,7 @@ from repro.results import RunFolder, read_records, recent_runs
 from repro.results.frame import text_of
 from repro.runs.display import read_sweep
 from repro.runs.locking import is_claimed
+from repro.runs.show import run_state
 
 Row = dict[str, Any]
 
@@ -42,15 +43,13 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
     rows = []
     for folder in recent_runs(results_dir):
         settings: Row = {}
-        if folder.config.exists():
+        if wanted and folder.config.exists():
             settings = flattened(yaml.safe_load(folder.config.read_text(encoding="utf-8")) or {})
-        files = [path for path in folder.path.rglob("*") if path.is_file()]
-        held = folder.status == "running" and not is_claimed(folder.path)
         row: Row = {
             "run_id": folder.run_id,
             "scale": folder.path.parents[1].name,
-            "state": "interrupted" if held else folder.status,
-            "bytes": sum(path.stat().st_size for path in files),
+            "state": run_state(folder),
+            "bytes": 0,
             "days": (time.time() - folder.path.stat().st_mtime) / 86400,
             "weights": folder.model.exists() or folder.checkpoint.exists(),
             "folder": str(folder.path),
@@ -59,6 +58,8 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
         if all(
             text_of(known.get(key, settings.get(f"{key}.name"))) in values for key, values in wanted
         ):
+            files = (path for path in folder.path.rglob("*") if path.is_file())
+            row["bytes"] = sum(path.stat().st_size for path in files)
             rows.append(row)
     return rows
 
@@ -84,9 +85,8 @@ def needed(results_dir: Path) -> dict[str, str]:
             reasons |= dict.fromkeys(record.members, f"a member of ensemble {record.run_id}")
     for path in results_dir.glob("*/sweeps/*/sweep.json"):
         folders = {run: path.parents[2] / "runs" / run for run in read_sweep(path.parent)["runs"]}
-        states = {run: RunFolder(folder).status for run, folder in folders.items()}
         if any(is_claimed(folder) for folder in folders.values()):
-            reasons |= dict.fromkeys(states, f"part of the sweep {path.parent.name} in progress")
+            reasons |= dict.fromkeys(folders, f"part of the sweep {path.parent.name} in progress")
     for folder in recent_runs(results_dir):
         if is_claimed(folder.path):
             reasons[folder.run_id] = "at work"

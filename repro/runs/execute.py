@@ -194,9 +194,14 @@ def record_death(run: Job, reason: str) -> Outcome:
     return run.outcome("failed", reason)
 
 
+def _logged(run: Job) -> Path:
+    """Return the file that says that the chosen logger has the whole history."""
+    return run.folder.path / f"logged-{run.config.logger.name}"
+
+
 def _log_history(run: Job) -> None:
     """Write the history of a finished run to a logger that has not seen it."""
-    name, mark = run.config.logger.name, run.folder.path / f"logged-{run.config.logger.name}"
+    name, mark = run.config.logger.name, _logged(run)
     if name != "none" and not mark.exists():
         with closing(LOGGERS[name](run.folder.path)) as logger:
             for row in run.folder.read_history():
@@ -312,7 +317,7 @@ def _train_once(task: Task[Any], run: Job, device: str, show: Progress) -> Train
             with enough_memory(config, "training", "task", "model"):
                 progress = fit(task, config.training, files, on_row, show)
         if config.logger.name != "none":
-            (folder.path / f"logged-{config.logger.name}").touch()
+            _logged(run).touch()
     assert progress is not None
     folder.rewrite_history(progress.history)  # drops rows that a killed session wrote twice
     ended = {key: value for key, value in asdict(progress).items() if key != "history"}

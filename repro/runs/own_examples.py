@@ -24,13 +24,16 @@ def write_own_examples(archive: Archive, names: Collection[str]) -> None:
 
     Args:
         archive: the records of a scale.
-        names: artefacts; those that are no figures of runs are ignored.
+        names: artefacts; those that are no figures of examples are ignored.
     """
     if archive.scale not in OWN_SCALES:
         return
+    from repro.report.figures import figure_kind  # imports Matplotlib
+
     runs = set[str]()
     for experiment in map(load_experiment, names):
-        if experiment.drawing is not None and not experiment.computed:
+        plan = experiment.drawing
+        if plan and not experiment.computed and figure_kind(plan.name).shows_own(archive.scale):
             runs |= {one.run_id for one in archive.measurements(experiment)}
     for run in sorted(runs):
         folder = run_folder(archive.results_dir, archive.scale, run)

@@ -36,7 +36,7 @@ def newest(results_dir: Path, most: int = 10) -> list[Facts]:
         with suppress(UserError):  # damaged, or not written yet
             command = folder.read_environment()["command"]
         scale = folder.path.parents[1].name
-        row = {"run_id": folder.run_id, "status": _status(folder), "scale": scale}
+        row = {"run_id": folder.run_id, "status": run_state(folder), "scale": scale}
         rows.append(row | {"command": command})
     return rows
 
@@ -59,7 +59,11 @@ def describe(results_dir: Path, run_id: str) -> Facts:
         ResultsError: no run, or more than one, has an identity that begins so.
     """
     folder = find_run(results_dir, run_id)
-    found: Facts = {"run_id": folder.run_id, "status": _status(folder), "folder": str(folder.path)}
+    found: Facts = {
+        "run_id": folder.run_id,
+        "status": run_state(folder),
+        "folder": str(folder.path),
+    }
     if damaged := folder.damaged_files():
         found["damaged"] = damaged
     elif folder.environment.exists():
@@ -93,7 +97,8 @@ def print_run(found: Facts, config: bool = False) -> None:
             print(f"\n{key}\n{found[key]}")
 
 
-def _status(folder: RunFolder) -> str:
+def run_state(folder: RunFolder) -> str:
+    """Return the status of a run, ``interrupted`` if no process works on it."""
     interrupted = folder.status == "running" and not is_claimed(folder.path)
     return "interrupted" if interrupted else folder.status
 

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from repro.config.experiment import OWN_SCALES, Experiment
+from repro.config.experiment import Experiment
 from repro.report.figures.kinds import (
     NO_RUNS,
     Figure,
@@ -108,7 +108,7 @@ def export_figure_data(
 
         def run(record: Measurement) -> FigureRun:
             folder = run_folder(results_dir, scale, record.run_id)
-            own = kind.reads == "examples" and scale in OWN_SCALES
+            own = kind.shows_own(scale)
             return FigureRun(record.row, record.seed or 0, record.value, folder, own)
 
         # By row, then by seed: the runs with a record of the drawn metric.

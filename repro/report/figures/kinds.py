@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import yaml
 
+from repro.config.experiment import OWN_SCALES
 from repro.config.paths import declared_in
 from repro.data.sentence_search import preference
 from repro.report.figures.canvas import Canvas
@@ -118,6 +119,10 @@ class Figure(ABC):
     @abstractmethod
     def draw(self, data: Row) -> Canvas:
         """Draw the data that :meth:`gather` returned."""
+
+    def shows_own(self, scale: str) -> bool:
+        """Return whether the figure shows the texts of ``experiments/examples`` at a scale."""
+        return self.reads == "examples" and scale in OWN_SCALES
 
     def describe(self, data: Row) -> str:
         """Return the figure in words, for screen readers; ``description`` by default."""
