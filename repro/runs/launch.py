@@ -36,8 +36,7 @@ from repro.config.errors import ConfigError
 from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.sweeps import swept, write_sweep
 from repro.runs.display import RunState, SweepDisplay, last_line, read_sweep
-from repro.runs.environment import choose_device, warn_of_precision
-from repro.runs.execute import Job, Outcome, RunFailedError, check, execute, locate, monitored
+from repro.runs.execute import Job, Outcome, RunFailedError, execute, locate, monitored
 from repro.runs.locking import announce, is_claimed
 
 
@@ -191,6 +190,12 @@ def run_single(job: Job) -> Outcome:
 
 def _check(jobs: Sequence[Job], remote: bool = False) -> None:
     """Refuse runs that cannot start, before the first one does, and forget earlier failures."""
+    jobs = [job for job in jobs if job.folder.status != "done"]
+    if not jobs:
+        return
+    from repro.runs.device import choose_device, warn_of_precision  # imports PyTorch
+    from repro.runs.train import check
+
     if not remote:
         for job in jobs:
             choose_device(job.config.hardware)

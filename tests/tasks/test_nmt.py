@@ -27,7 +27,8 @@ from repro.report.figures import figure_kind
 from repro.results import OWN_SPLIT, RunFolder
 from repro.runs.execute import execute, locate
 from repro.tasks import nmt
-from repro.tasks.nmt import NmtTask, check, identify
+from repro.tasks.nmt import identify
+from repro.tasks.nmt.task import NmtTask, check
 from repro.tasks.text_pairs import TextPairsTask
 from repro.training.seeding import seed_everything
 
