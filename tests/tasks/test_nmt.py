@@ -14,7 +14,7 @@ from repro.config.schema import RunConfig
 from repro.data.alignment import train_two_way
 from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
-from repro.data.demo.translation import build_lexicon
+from repro.data.demo.translation import grammar
 from repro.data.parallel import read_pairs
 from repro.data.preparation import SINK
 from repro.decoding.penalties import Penalties
@@ -171,9 +171,9 @@ def test_predicted_fertilities_are_learned_and_then_kept(root: Path) -> None:
     again = made(root, *BOUNDED, *learned).model.fertility
     for name, tensor in fertility.state_dict().items():
         torch.testing.assert_close(again.state_dict()[name], tensor, rtol=0, atol=0)
-    lexicon = build_lexicon(task.config.data.seed)
-    kinds = {verb: "particle" for verb, _, _ in lexicon.particle_verbs}  # two target words
-    kinds |= {verb: "plain" for verb, _ in lexicon.verbs}  # one target word
+    rules = grammar(task.config.data.seed, longest=2)
+    kinds = {verb: "particle" for verb, _ in rules["PARTICLE"]}  # two target words
+    kinds |= {verb: "plain" for verb, _ in rules["PLAIN"]}  # one target word
     found: dict[str, list[float]] = {"particle": [], "plain": []}
     for pair in task.data.splits["dev"]:
         source = torch.tensor([pair.source])
