@@ -26,7 +26,6 @@ from repro.models.seq2seq import ConstantFertility, PredictedFertility, TableFer
 from repro.report.figures import figure_kind
 from repro.results import OWN_SPLIT, RunFolder
 from repro.runs.execute import execute, locate
-from repro.tasks import nmt
 from repro.tasks.nmt import identify
 from repro.tasks.nmt.task import NmtTask, check
 from repro.tasks.text_pairs import TextPairsTask
@@ -318,7 +317,7 @@ def test_another_number_of_short_pairs_than_published_is_warned_of(
     known = declared(ParallelTexts, "data.corpus", "wmt16_ro")
     for published, warned in ((count, False), (2 * count, True)):
         declaration = replace(known, short_pairs=published)
-        monkeypatch.setattr(nmt, "declared", lambda *_, found=declaration: found)
+        monkeypatch.setattr("repro.tasks.nmt.task.declared", lambda *_, found=declaration: found)
         monkeypatch.setattr("repro.tasks.text_pairs._CHECKED", set())
         caplog.clear()
         check(prepared)

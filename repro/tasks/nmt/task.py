@@ -12,7 +12,7 @@ from repro.data.alignment import Links, TwoWayAligner, train_two_way
 from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
 from repro.data.parallel import ParallelText, about, read_pairs
-from repro.evaluation.meteor import LANGUAGE, METEOR_JAR, meteor
+from repro.evaluation.meteor import METEOR_JAR, meteor
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.translation import Translations
 from repro.tasks.nmt import parallel_corpus
@@ -53,11 +53,9 @@ class NmtTask(TextPairsTask):
             sources=[source.split() for source, _ in read_pairs(self.data.texts[split])],
             align=partial(_align, trained_aligner(self.data.texts["train"])),
             plain=plain,
-            meteor_jar=self.meteor_jar,
         )
         found = score_outputs(split, texts)
-        if self.meteor_jar is not None and corpus.target != LANGUAGE:
-            # score_outputs covers English; only the program has parameters of other languages.
+        if self.meteor_jar is not None:
             score = meteor(*texts.lines, jar=self.meteor_jar, language=corpus.target)
             found.values[f"{split}/meteor"] = score
         return found
