@@ -4,14 +4,11 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from repro.config.errors import ConfigError
-from repro.config.planning import planned
 from repro.errors import meant
 from repro.evaluation.metrics import form_of, metric_of
 from repro.report.significance import Comparer
@@ -144,7 +141,7 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
         records = [every[row] for row in selected(frame_of(every), filters).index]
     if len(records) < 2:
         raise ResultsError(f"expected two runs or more to compare, found {len(records)}")
-    sides = [_completed(record) for record in records]
+    sides = [record.settings for record in records]
     keys = dict.fromkeys(key for side in sides for key in side)
     settings = {key: [side.get(key) for side in sides] for key in keys}
     settings = {k: values for k, values in settings.items() if len({*map(text_of, values)}) > 1}
@@ -214,11 +211,3 @@ def print_comparison(found: dict[str, Any]) -> None:
     note = "*: best; ↑, ↓: higher or lower is better; in parentheses: difference from the first run"
     note += ", p of approximate randomisation over the examples" if tests else ""
     print(textwrap.fill(note, width))
-
-
-def _completed(record: Record) -> dict[str, Any]:
-    """Add the defaults of settings that are newer than the record."""
-    defaults: dict[str, Any] = {}
-    with suppress(ConfigError):  # a choice that no longer exists
-        defaults = dict(planned(record.overrides).defaults)
-    return defaults | record.settings
