@@ -9,8 +9,9 @@ from matplotlib.patches import Rectangle
 
 from repro.report.figures.canvas import FRAME, INK, MUTED_INK, Canvas
 from repro.report.figures.comparison import choose_pairs, hypothesis_of, wrong_in_words, wrong_runs
+from repro.report.figures.heatmap import Panel
 from repro.report.figures.kinds import Figure, FigureRuns, Row
-from repro.report.figures.panels import Block, Panel, draw_blocks
+from repro.report.figures.panels import Block, draw_blocks
 
 LONGEST = (14, 12)
 """Most words of a premise and of a hypothesis that fit on the page."""
@@ -75,13 +76,13 @@ class Alignments(Figure):
         above, below = [], []
         for label, one in panels_of(pair).items():
             words = (pair["hypothesis"], pair["premise"])
-            above.append(_Map(label, "", *words, one.back, one.back_structures, False))
+            above.append(_Map(label, "", *words, one.back, CELL, one.back_structures))
             if one.symmetrical:  # without words: the map above it shows its own
                 words = ([""] * len(pair["hypothesis"]), pair["premise"])
             weights = [] if one.symmetrical else one.forth
-            below.append(_Map("", "", *words, weights, one.forth_structures, True))
+            below.append(_Map("", "", *words, weights, CELL, one.forth_structures, True))
         maps = [*above, *below]
-        block = Block(title, maps, _finish, cell=CELL, across=len(above), head=WEIGHTS)
+        block = Block(title, maps, _finish, across=len(above), head=WEIGHTS)
         return draw_blocks([block])
 
     def describe(self, data: Row) -> str:
@@ -136,8 +137,8 @@ def panels_of(pair: Row) -> dict[str, AlignmentPanel]:
 class _Map(Panel):
     """Heat map with the structures of its columns, or of its rows if they run ``downwards``."""
 
-    structures: Sequence[Row]
-    downwards: bool
+    structures: Sequence[Row] = ()
+    downwards: bool = False
 
 
 def _finish(panel: Panel, axes: Axes) -> None:

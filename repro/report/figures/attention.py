@@ -3,8 +3,9 @@
 from typing import Any
 
 from repro.report.figures.canvas import Canvas, is_mark
+from repro.report.figures.heatmap import END, Panel
 from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
-from repro.report.figures.panels import END, Block, Panel, draw_blocks
+from repro.report.figures.panels import Block, draw_blocks
 
 LONGEST = 30
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from repro.data.segmentation import join_subwords
+from repro.report.figures.heatmap import Panel
 from repro.report.figures.kinds import RULE, VALIDATION, FigureRuns, Row, ordered_examples, place_of
-from repro.report.figures.panels import Panel
 from repro.results import ResultsError
 
 SINK = "<SINK>"

@@ -19,9 +19,9 @@ from repro.report.figures.canvas import (
     in_lines,
     text_width,
 )
+from repro.report.figures.heatmap import END
 from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
 from repro.report.figures.lattice import percent
-from repro.report.figures.panels import END
 
 LONGEST = 16
 """Most steps of a target that fit."""

@@ -15,8 +15,8 @@ from repro.report.figures.canvas import (
     text_width,
     token_label,
 )
+from repro.report.figures.heatmap import END
 from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
-from repro.report.figures.panels import END
 from repro.results import ResultsError
 
 STEP, BRANCH, TRUNK, LINE = 0.22, 0.8, 0.1, 0.42

@@ -2,51 +2,25 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from repro.data.segmentation import join_subwords
 from repro.report.figures.canvas import MARGIN, MUTED_INK, Canvas, drawable, in_lines, text_width
 from repro.report.figures.heatmap import (
-    CELL,
+    CLUSTERED,
     FOOT,
-    Heatmap,
+    Panel,
     bar_room,
     clusters,
     draw_bar,
-    draw_bullets,
     draw_heatmap,
     room,
 )
 
-CLUSTERED = "oscarmax"
-"""Mapping whose groups of equal weights get bullets."""
-END = "</s>"
-"""Last symbol of an output."""
 NOTE = "no line between equal weights"
 WIDEST = 11.0
 """Width of the page in inches."""
 TITLE_LINE, TITLE_SIZE, LABEL, GAP = 0.19, 9, 0.22, 0.16
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Output and weights of one run, one row per output symbol.
-
-    ``columns`` are the words that it attends to: those of the source, and a sink if there is one.
-    """
-
-    label: str
-    mapping: str
-    columns: Sequence[str]
-    output: Sequence[str]
-    weights: Sequence[Sequence[float]]
-
-    @property
-    def words(self) -> list[str]:
-        """Output in whole words, without the end symbol."""
-        return join_subwords([symbol for symbol in self.output if symbol != END])
 
 
 class Block:
@@ -57,14 +31,13 @@ class Block:
     only once if all panels have the same.
 
     Attributes:
-        panels: heat map of each run; one without weights is left to ``finish``.
+        panels: heat map of each run.
         width: width of all columns, with margins.
 
     Args:
         title: text above the panels.
         panels: heat map of each run.
         finish: adds marks to the axes of a panel.
-        cell: width and height of a cell.
         across: number of panels in a row; 0 for as many as fit.
         head: height of what ``finish`` writes between label and heat map.
         beside: width of what ``finish`` writes on the right of a heat map.
@@ -76,21 +49,19 @@ class Block:
         panels: Sequence[Panel],
         finish: Callable[[Panel, Axes], None] = lambda _panel, _axes: None,
         *,
-        cell: tuple[float, float] = (CELL, CELL),
         across: int = 0,
         head: float = 0.0,
         beside: float = 0.0,
     ) -> None:
-        self.panels, self._text, self._finish = panels, title, finish
-        self._cell, self._head = cell, head
+        self.panels, self._text, self._finish, self._head = panels, title, finish, head
         self._once = len({(*panel.output,) for panel in panels if panel.weights}) == 1
         self._left = room([word for panel in panels for word in panel.output])
         # Width of a column with the gap behind it.
-        self._step = cell[0] * max(len(panel.columns) for panel in panels) + beside + GAP
+        self._step = max(panel.cell[0] * len(panel.columns) for panel in panels) + beside + GAP
         self._step += 0 if self._once else self._left
         # Panels per row, chosen so that rows have almost equally many.
-        most = max(1, int((WIDEST - MARGIN) / self._step))
-        self._across = across or math.ceil(len(panels) / math.ceil(len(panels) / most))
+        fitting = max(1, int((WIDEST - MARGIN) / self._step))
+        self._across = across or math.ceil(len(panels) / math.ceil(len(panels) / fitting))
         self.width = MARGIN + self._step * self._across + (self._left if self._once else 0)
         # For each row: space above its maps, whether its columns have words, height.
         self._rows: list[tuple[float, bool, float]] = []
@@ -99,8 +70,8 @@ class Block:
             named = [one.columns for one in row] != [one.columns for one in below]
             above = head + (LABEL if any(panel.label for panel in row) else 0.0)
             words = room([word for panel in row for word in panel.columns]) if named else 0.05
-            most_output = max(len(panel.output) for panel in row)
-            self._rows.append((above, named, above + cell[1] * most_output + words))
+            most = max(panel.cell[1] * len(panel.output) for panel in row)
+            self._rows.append((above, named, above + most + words))
 
     def height(self, width: float) -> float:
         """Return the height with title, words and the space below."""
@@ -117,23 +88,13 @@ class Block:
             above, named, _ = self._rows[row]
             left = MARGIN + self._left + column * self._step
             top = down + sum(height for *_, height in self._rows[:row]) + above
-            if panel.weights:
-                grid = Heatmap(panel.weights, panel.output, panel.columns, self._cell)
-                grid = grid._replace(name_rows=column == 0 or not self._once, name_columns=named)
-                axes = draw_heatmap(canvas, left, top, grid)
-            else:
-                wide = self._cell[0] * len(panel.columns)
-                high = self._cell[1] * len(panel.output)
-                axes = canvas.box(left, canvas.get_size_inches()[1] - top - high, wide, high)
-                axes.set_axis_off()
+            named_rows = column == 0 or not self._once
+            axes = draw_heatmap(canvas, left, top, panel, named_rows, named)
             if panel.label:
                 axes.set_title(
                     drawable(panel.label), fontsize=9, color=MUTED_INK, pad=3 + 72 * self._head,
                     loc="left",
                 )  # fmt: skip
-            if panel.mapping == CLUSTERED:
-                for y, weights in enumerate(panel.weights):
-                    draw_bullets(axes, y, weights)
             self._finish(panel, axes)
 
     def _title(self, width: float) -> list[str]:

@@ -7,8 +7,9 @@ from matplotlib.axes import Axes
 
 from repro.report.figures.canvas import MUTED_INK, WORD_SIZE, Canvas, text_width
 from repro.report.figures.comparison import choose_pairs, hypothesis_of, wrong_in_words, wrong_runs
+from repro.report.figures.heatmap import Panel
 from repro.report.figures.kinds import Figure, FigureRuns, Row
-from repro.report.figures.panels import Block, Panel, draw_blocks
+from repro.report.figures.panels import Block, draw_blocks
 
 LONGEST = 24
 WRONG = "#b3422d"
@@ -64,10 +65,11 @@ def _block(pair: Row) -> Block:
                 color=MUTED_INK if label == pair["gold"] else WRONG,
             )  # fmt: skip
 
-    panel = Panel("", "", pair["premise"], [*pair["panels"]], [one["weights"] for one in runs])
+    weights = [one["weights"] for one in runs]
+    panel = Panel("", "", pair["premise"], [*pair["panels"]], weights, CELL)
     title = f"{hypothesis_of(pair)} ({pair['gold']})"
     beside = 0.1 + max(text_width(label, WORD_SIZE) for label in predicted)
-    return Block(title, [panel], finish, cell=CELL, beside=beside)
+    return Block(title, [panel], finish, beside=beside)
 
 
 FIGURES = {"premise_attention": Premises(1), "premise_attention_of_three": Premises(3)}
