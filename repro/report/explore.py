@@ -164,7 +164,7 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
 
 
 def _tested(comparer: Comparer, name: str, first: Record, one: Record) -> dict[str, float] | None:
-    """Return p-values for two runs that predicted the same examples; else None."""
+    """Return the p-value for two runs that predicted the same examples; else None."""
     same = (one.scale, one.fingerprint) == (first.scale, first.fingerprint)
     both = one is not first and name in one.metrics and name in first.metrics
     if not (same and both and form_of(name) is not None):
@@ -172,7 +172,7 @@ def _tested(comparer: Comparer, name: str, first: Record, one: Record) -> dict[s
     found = comparer.compare([(Measurement.of(one, name), Measurement.of(first, name))])
     if found is None:
         return None
-    return {"bootstrap": found.p_bootstrap, "randomisation": found.p_randomisation}
+    return {"randomisation": found.p_value}
 
 
 def print_comparison(found: dict[str, Any]) -> None:

@@ -112,7 +112,7 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
         description=description,
         notes=(
             f"{metric}{spread}. Bold: best; * differs from the first combination "
-            f"({_label(sweep, points[0])}): p < 0.05 by both paired tests.",
+            f"({_label(sweep, points[0])}): p < 0.05 by the paired test.",
         ),
         finished=max(record.finished for record in records.values()),
         best=pick(found)[1] if found else None,
