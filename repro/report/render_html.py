@@ -8,17 +8,20 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from repro.evaluation.metrics import metric_of
 from repro.report.cell import MISSING
 from repro.report.claims import GENERATED, METHOD, Verdict
 from repro.report.document import Document
 from repro.report.grid import Grid
 from repro.report.margins import TICKS, margin_of, verdict_word
 from repro.report.provenance import GENERATED_SCALE
-from repro.report.run_pages import HEIGHT, WIDTH, RunPage
+from repro.report.run_pages import HEIGHT, WIDTH, ComparedRun, RunPage
+from repro.report.sweeps import SweepView
 
 _CELL = re.compile(r"([\d.]+)(\*?)((?: ± [\d.]+)?(?: \(\d+/\d+\))?)([^\d\s]*)")
 """Pattern of a cell: value, sign of significance, spread with count of runs, marks."""
@@ -26,6 +29,9 @@ _BROKEN = re.compile(r"(?<=\b\w)-(?=\w)|(?<=\w)-(?=\w\b)")
 """Hyphens beside a single letter, as in R-1 or m-SparseMAP, at which no line should break."""
 PAGES, STYLE = "pages", "style.css"
 """Name of the folder of the pages of runs, next to the report, and of their style."""
+RUNS_PAGE, MAPPINGS_PAGE = "runs.html", "mappings.html"
+"""Names of the page of all runs, next to the report, and of the mappings, one folder above."""
+MAPPINGS_SOURCES = ("mappings.html.j2", "page.js", "mappings.js", STYLE)
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -41,13 +47,30 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
     drawn = {s.anchor: s.figure.svg for s in document.sections if s.figure is not None}
     drawn |= {view.sweep.anchor: view.svg for view in document.sweeps}
     generated = document.scale == GENERATED_SCALE
+    paged = {page.stem for page in pages.glob("*.html")} if pages else set()
+    others = (("All runs", RUNS_PAGE), ("The mappings", f"../{MAPPINGS_PAGE}")) if pages else ()
+    home = pages.parent if pages else Path()
+
+    def chart(view: SweepView) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": run,
+                "label": label,
+                "page": f"{above}{PAGES}/{run}.html" if run in paged else None,
+                **history._asdict(),
+            }
+            for run, (label, history) in view.curves.items()
+        ]
+
     judged = (one for paper in document.claims for one in (*paper.measured, *paper.unmeasured))
     counts = Counter(one.verdict for one in judged)
     return _render(
         "report.html.j2",
         document=document,
         style=Markup(style()),
-        **_script("report.js"),
+        **_script("page.js", "charts.js", "report.js"),
+        charts={view.sweep.anchor: _json(chart(view)) for view in document.sweeps if view.curves},
+        others=[(title, f"{above}{file}") for title, file in others if (home / file).exists()],
         linked={section.anchor for section in document.sections},
         drawings={
             anchor: Markup(svg.read_text(encoding="utf-8"))
@@ -56,7 +79,7 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
         },
         missing=MISSING,
         pages=f"{above}{PAGES}",
-        paged={page.stem for page in pages.glob("*.html")} if pages else set(),
+        paged=paged,
         margin_of=partial(margin_of, generated=generated),
         ticks=TICKS,
         generated=generated,
@@ -68,51 +91,112 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
     )
 
 
-def html_run(page: RunPage, paged: Collection[str] = ()) -> str:
-    """Render the page of one run, which links to those of other runs that are ``paged``."""
-    return _render("run.html.j2", page=page, paged=paged, width=WIDTH, height=HEIGHT)
-
-
-def html_comparison(pages: Sequence[RunPage], labels: Mapping[str, str]) -> str:
-    """Render the page that compares any two runs.
+def html_run(page: RunPage, paged: Collection[str] = (), compared: bool = True) -> str:
+    """Render the page of one run.
 
     Args:
-        pages: the runs, at least one.
-        labels: by run, a text that distinguishes it from the other runs of its artefact.
+        page: its content.
+        paged: other runs that have pages, for links.
+        compared: whether there is a report, whose pages compare and list it.
     """
-    settings = [page.record.settings for page in pages]
-    every = {key for one in settings for key in one}
-    varying = {key for key in every if len({str(one.get(key, "")) for one in settings}) > 1}
-    groups, runs = defaultdict[str, list[tuple[str, str]]](list), {}
-    for page in pages:
-        run_id = page.record.run_id
-        groups[page.artefacts[0][1]].append((run_id, labels[run_id]))
-        runs[run_id] = {
-            "settings": {k: str(v) for k, v in page.record.settings.items() if k in varying},
-            "metrics": {name: value for name, value, _ in page.metrics},
-            "curves": {curve.name: curve.values for curve in page.curves},
+    size = {"width": WIDTH, "height": HEIGHT}
+    return _render("run.html.j2", page=page, paged=paged, compared=compared, **size)
+
+
+def html_comparison(
+    runs: Sequence[ComparedRun],
+    first: Sequence[str] = (),
+    tests: Mapping[str, Mapping[str, Mapping[str, float]]] | None = None,
+) -> str:
+    """Render the page that compares runs, of which its reader may choose others.
+
+    Args:
+        runs: the runs, at least one.
+        first: runs that are chosen at first; without any, the first two.
+        tests: p-values by baseline, metric and run. With them the page needs no other file.
+    """
+    settings = [one.settings for one in runs]
+    varying = {
+        key
+        for key in {key for one in settings for key in one}
+        if len({one.get(key) for one in settings}) > 1
+    }
+    groups, content = defaultdict[str, list[tuple[str, str]]](list), {}
+    for one in runs:
+        groups[one.group].append((one.record.run_id, one.label))
+        metrics = {n: round(v, 6) for n, v in one.record.metrics.items() if n.count("/") == 1}
+        content[one.record.run_id] = {
+            "id": one.record.run_id,
+            "label": one.label,
+            "page": one.page,
+            "settings": {key: v for key, v in sorted(one.settings.items()) if key in varying},
+            "metrics": metrics,
+            **one.history._asdict(),
         }
-    # Without `<`, no text of a run can close the script element that contains it.
-    content = json.dumps(runs, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
+    names = {name for one in content.values() for name in one["metrics"]}
+    data = {
+        "runs": content,
+        "metrics": {
+            name: {"digits": metric_of(name).digits, "higher": metric_of(name).higher_is_better}
+            for name in sorted(names, key=lambda name: (not name.startswith("test/"), name))
+        },
+        "tests": tests or {},
+        "first": [*first] or [*content][:2],
+    }
     return _render(
         "compare.html.j2",
-        scale=pages[0].record.scale,
+        scale=runs[0].record.scale,
         groups=sorted(groups.items()),
-        runs=Markup(content),
-        **_script("compare.js"),
+        runs=_json(data),
+        embedded="" if tests is None else Markup(style()),
+        **_script("page.js", "charts.js", "compare.js"),
     )
 
 
-def _script(name: str) -> dict[str, str]:
-    """Read a script and compute the hash by which the Content-Security-Policy allows it."""
-    script = (_TEMPLATES / name).read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
-    return {"script": Markup(script), "script_hash": f"sha256-{digest}"}
+def html_runs(data: Mapping[str, Any]) -> str:
+    """Render the page of all runs from :func:`repro.report.all_runs.runs_data`."""
+    return _render(
+        "runs.html.j2",
+        scale=data["scale"],
+        data=_json(data),
+        style=Markup(style()),
+        **_script("page.js", "runs.js"),
+    )
+
+
+def html_mappings(data: Mapping[str, Any], digest: str) -> str:
+    """Render the page of the mappings; ``digest`` says of which code."""
+    return _render(
+        MAPPINGS_SOURCES[0],
+        reach=data["reach"],
+        data=_json(data),
+        digest=digest,
+        style=Markup(style()),
+        **_script(*MAPPINGS_SOURCES[1:3]),
+    )
+
+
+def _json(value: object) -> Markup:
+    """Format JSON for a script element, which no text in it can close: there is no ``<``."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return Markup(text.replace("<", "\\u003c"))
+
+
+def sources(*names: str) -> bytes:
+    """Join the files of some templates and scripts."""
+    return b"".join((_TEMPLATES / name).read_bytes() for name in names)
+
+
+def _script(*names: str) -> dict[str, str]:
+    """Join scripts and compute the hash by which the Content-Security-Policy allows them."""
+    script = sources(*names)
+    digest = base64.b64encode(hashlib.sha256(script).digest()).decode("ascii")
+    return {"script": Markup(script.decode()), "script_hash": f"sha256-{digest}"}
 
 
 def style() -> str:
     """Return the style of all pages: embedded in a report, a file beside the pages of runs."""
-    return (_TEMPLATES / STYLE).read_text(encoding="utf-8")
+    return sources(STYLE).decode()
 
 
 def _render(template: str, **values: object) -> str:

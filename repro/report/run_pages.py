@@ -1,11 +1,11 @@
 """Content of the pages of runs: settings, curves and metrics, but no text of a corpus."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from repro.checksums import DamagedFileError
 from repro.evaluation.metrics import metric_of
 from repro.report.cell import number_text
+from repro.report.histories import History, history_of
 from repro.results import Record, RunFolder
 
 WIDTH, HEIGHT, MARGIN = 260.0, 90.0, 6.0
@@ -28,14 +28,37 @@ class RunPage:
     Attributes:
         record: the run's record.
         metrics: name, value and signature of each metric.
-        artefacts: anchors and names of the artefacts whose tables the run fills.
+        artefacts: addresses and names of the artefacts whose tables the run fills.
         curves: training curves; empty if the run's folder is absent.
+        history: the columns that they are drawn from.
     """
 
     record: Record
     metrics: tuple[tuple[str, str, str], ...]
     artefacts: tuple[tuple[str, str], ...]
     curves: tuple[Curve, ...]
+    history: History = field(default_factory=lambda: History({}, {}))
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """Run that a page of comparison offers.
+
+    Attributes:
+        record: the run's record.
+        label: text that distinguishes it from the other runs.
+        group: title of the runs among which it is listed.
+        page: relative path of its page, None if it has none.
+        settings: settings as texts.
+        history: columns of its training history.
+    """
+
+    record: Record
+    label: str
+    group: str
+    page: str | None
+    settings: Mapping[str, str]
+    history: History
 
 
 def run_page(record: Record, folder: RunFolder, artefacts: Sequence[tuple[str, str]]) -> RunPage:
@@ -44,25 +67,18 @@ def run_page(record: Record, folder: RunFolder, artefacts: Sequence[tuple[str, s
     Args:
         record: the run's record.
         folder: the run's folder, which may be absent or damaged.
-        artefacts: anchors and names of the artefacts that show the run.
+        artefacts: addresses and names of the artefacts that show the run.
     """
     metrics = [
         (name, number_text(value, metric_of(name).digits), record.signatures[name])
         for name, value in sorted(record.metrics.items())
     ]
-    try:
-        history = folder.read_history() if folder.history.exists() else []
-    except DamagedFileError:
-        history = []
-    # Every number of the history is a curve, except the counters.
+    history = history_of(folder)
     curves = []
-    for name in dict.fromkeys(name for row in history for name in row):
-        series = [
-            (float(row["step"]), float(row[name]))
-            for row in history
-            if "step" in row and isinstance(row.get(name), int | float)
-        ]
-        if name in ("epoch", "step", "seconds") or len(series) < 2:
+    for name, column in history.y.items():
+        pairs = zip(history.x["update"], column, strict=True)
+        series = [(x, y) for x, y in pairs if y is not None]
+        if len(series) < 2:
             continue
         first, last, values = series[0][0], series[-1][0], tuple(y for _, y in series)
         low, height = min(values), (max(values) - min(values)) or 1.0
@@ -73,4 +89,4 @@ def run_page(record: Record, folder: RunFolder, artefacts: Sequence[tuple[str, s
             for x, y in series
         )
         curves.append(Curve(name, points, values, (first, last)))
-    return RunPage(record, tuple(metrics), tuple(artefacts), tuple(curves))
+    return RunPage(record, tuple(metrics), tuple(artefacts), tuple(curves), history)

@@ -4,8 +4,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from repro.report.histories import History, history_of
 from repro.report.render_html import html_comparison, html_run
-from repro.report.run_pages import HEIGHT, WIDTH, run_page
+from repro.report.run_pages import HEIGHT, WIDTH, ComparedRun, run_page
 from repro.results import Record, run_folder
 
 RECORD = Record(
@@ -18,7 +19,9 @@ RECORD = Record(
 
 
 def test_a_run_without_its_folder_has_settings_and_metrics(tmp_path: Path) -> None:
-    page = run_page(RECORD, run_folder(tmp_path, "demo", RECORD.run_id), [("a", "paper/table")])
+    page = run_page(
+        RECORD, run_folder(tmp_path, "demo", RECORD.run_id), [("../report.html#a", "paper/table")]
+    )
     assert page.metrics == (("test/accuracy", "94.25", "accuracy|macro"),)
     assert page.curves == ()
     text = html_run(page)
@@ -53,20 +56,40 @@ def test_a_damaged_history_is_left_out(tmp_path: Path) -> None:
     assert run_page(RECORD, folder, []).curves == ()
 
 
-def test_the_comparison_holds_what_differs_and_any_text_is_safe(tmp_path: Path) -> None:
-    other = replace(
-        RECORD, run_id="ba9876543210", seed=2, config={"task": {"name": "</script>"}, "seed": 2}
-    )
-    pages = [
-        run_page(one, run_folder(tmp_path, "demo", one.run_id), [("a", "paper/table")])
-        for one in (RECORD, other)
-    ]
-    text = html_comparison(pages, {one.run_id: f"row {one.seed}" for one in (RECORD, other)})
-    assert f'<option value="{RECORD.run_id}">row 1 · {RECORD.run_id}</option>' in text
+def test_the_comparison_holds_what_differs_and_any_text_is_safe() -> None:
+    runs = [
+        ComparedRun(
+            replace(RECORD, run_id=name), f"row {name}", "paper/table", None,
+            {"task.name": task, "seed": "1"}, History({}, {}),
+        )
+        for name, task in (("one", "morphology"), ("two", "</script>"))
+    ]  # fmt: skip
+    text = html_comparison(runs)
+    assert '<option value="one">row one · one</option>' in text
     start = text.index(">", text.index('<script type="application/json"')) + 1
-    runs = json.loads(text[start : text.index("</script>", start)])
-    assert runs[other.run_id] == {
-        "settings": {"seed": "2", "task.name": "</script>"},
-        "metrics": {"test/accuracy": "94.25"},
-        "curves": {},
+    data = json.loads(text[start : text.index("</script>", start)])
+    assert data["first"] == ["one", "two"]
+    assert data["metrics"] == {"test/accuracy": {"digits": 2, "higher": True}}
+    assert data["runs"]["two"] == {
+        "id": "two",
+        "label": "row two",
+        "page": None,
+        "settings": {"task.name": "</script>"},
+        "metrics": {"test/accuracy": 94.25},
+        "x": {},
+        "y": {},
     }
+
+
+def test_validations_of_one_epoch_share_it_and_holes_stay(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, "demo", RECORD.run_id)
+    rows = [
+        {"epoch": 1, "step": 5, "seconds": 2.0, "dev_loss": 3.0, "trees": [1]},
+        {"epoch": 1, "step": 10, "seconds": 4.0, "dev_accuracy": 50.0, "dev_loss": float("inf")},
+        {"epoch": 2, "step": 20, "seconds": 9.0, "dev_loss": 1 / 3},
+    ]
+    assert history_of(folder) == History({}, {})
+    folder.rewrite_history(rows)
+    found = history_of(folder)
+    assert found.x == {"epoch": [0.5, 1, 2], "update": [5, 10, 20], "time": [2, 4, 9]}
+    assert found.y == {"dev_loss": [3.0, None, 0.333333], "dev_accuracy": [None, 50.0, None]}

@@ -1,4 +1,3 @@
-"use strict";
 {
   // Sorts a table by the column whose header is activated; the original order comes third.
   const number = (cell) => {
@@ -39,6 +38,10 @@
       });
     });
   }
+
+  // Draws the curves of the runs of a sweep.
+  for (const home of document.querySelectorAll(".charts"))
+    drawCharts(home, JSON.parse(home.nextElementSibling.textContent));
 
   // Says where a table or a drawing is wider than its box.
   const boxes = document.querySelectorAll(".scroll, .drawing");
