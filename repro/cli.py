@@ -396,9 +396,10 @@ def compare(parsed: argparse.Namespace) -> int:
         file = Path(mkdtemp(prefix="repro-")) / "compare.html"
     found = compare(folder, names, filters)
     if file is not None:
-        from repro.report.compare_page import write_comparison
+        from repro.report.many_runs import comparison
+        from repro.results import atomic_write_text
 
-        write_comparison(folder, found, file)
+        atomic_write_text(file, comparison(folder, found, file))
         print(file, file=sys.stderr if parsed.json else sys.stdout)
         if parsed.open:
             webbrowser.open(file.resolve().as_uri())

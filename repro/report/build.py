@@ -1,27 +1,26 @@
 """Writing of the report of one scale to the results folder."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from repro.data.files import write_if_changed
-from repro.report.all_runs import label_of, runs_data
 from repro.report.document import Document, Section, build_document, sweep_document
 from repro.report.figures import read_figure_data, render_figure
 from repro.report.grid import linked_runs
+from repro.report.many_runs import compared_run, comparison_page, label_of, list_page
 from repro.report.render_csv import csv_table
 from repro.report.render_html import (
+    CHARTS,
     PAGES,
     RUNS_PAGE,
     STYLE,
-    html_comparison,
     html_report,
     html_run,
-    html_runs,
-    style,
+    template_text,
 )
 from repro.report.render_latex import latex_table
 from repro.report.render_markdown import markdown_report, markdown_table
-from repro.report.run_pages import ComparedRun, RunPage, run_page
+from repro.report.run_pages import RunPage, run_page
 from repro.report.sweeps import SweepView
 from repro.results import Archive, figure_path, require_writable, run_folder, scale_dir, table_path
 from repro.results.sweeps import sweep_path
@@ -96,30 +95,31 @@ def _run_pages(archive: Archive, document: Document, report: str) -> list[tuple[
 def _write_pages(archive: Archive, document: Document, folder: Path) -> None:
     """Write a page for each run, one that compares runs, and one of all; delete the others."""
     pages = _run_pages(archive, document, "report.html")
-    names = {page.record.run_id for page, _ in pages}
-    files = {page.record.run_id: html_run(page, names) for page, _ in pages}
+    names = [page.record.run_id for page, _ in pages]
+    _write_run_pages(folder, {page.record.run_id: html_run(page, names) for page, _ in pages})
+    for path in folder.glob("*.html"):
+        if path.stem not in names:
+            path.unlink()
     if pages:
-        compared = [
-            ComparedRun(
-                record=page.record,
-                label=label,
-                group=page.artefacts[0][1] if page.artefacts else "in no table",
-                page=f"{page.record.run_id}.html",
-                settings={key: str(value) for key, value in page.record.settings.items()},
-                history=page.history,
-            )
-            for page, label in pages
-        ]
-        files["compare"] = html_comparison(sorted(compared, key=lambda one: one.group))
-        write_if_changed(folder / STYLE, style().encode())
-    for name, text in files.items():
-        write_if_changed(folder / f"{name}.html", text.encode())
-    for page in folder.glob("*.html"):
-        if page.stem not in files:
-            page.unlink()
-    if pages:
-        runs = html_runs(runs_data(archive, PAGES))
-        write_if_changed(folder.parent / RUNS_PAGE, runs.encode())
+        rows = []
+        for page, label in pages:
+            run = page.record.run_id
+            home = run_folder(archive.results_dir, archive.scale, run)
+            group = page.artefacts[0][1] if page.artefacts else "in no table"
+            rows.append({**compared_run(page.record, home, label, f"{run}.html"), "group": group})
+        rows.sort(key=lambda row: str(row["group"]))
+        first = [row["id"] for row in rows[:2]]
+        compared = comparison_page(rows, first, {}, archive.scale)
+        write_if_changed(folder / "compare.html", compared.encode())
+        write_if_changed(folder.parent / RUNS_PAGE, list_page(archive).encode())
+
+
+def _write_run_pages(folder: Path, pages: Mapping[str, str]) -> None:
+    """Write pages of runs by their IDs, with the style and the script that they share."""
+    files = {f"{run}.html": text for run, text in pages.items()}
+    shared = {name: template_text(name) for name in (STYLE, CHARTS)} if pages else {}
+    for name, text in (files | shared).items():
+        write_if_changed(folder / name, text.encode())
 
 
 def build_sweep_report(archive: Archive, name: str) -> Path:
@@ -134,10 +134,9 @@ def build_sweep_report(archive: Archive, name: str) -> Path:
     folder = scale_dir(archive.results_dir, archive.scale) / PAGES
     document = sweep_document(archive, name)
     runs = {run for view in document.sweeps for run in view.sweep.runs}
-    for page, _ in _run_pages(archive, document, f"{file.parent.name}/{file.name}"):
-        path = folder / f"{page.record.run_id}.html"
-        if page.record.run_id in runs and not path.exists():
-            write_if_changed(path, html_run(page, compared=False).encode())
-            write_if_changed(folder / STYLE, style().encode())
+    pages = _run_pages(archive, document, f"{file.parent.name}/{file.name}")
+    new = [page for page, _ in pages if not (folder / f"{page.record.run_id}.html").exists()]
+    new = [page for page in new if page.record.run_id in runs]
+    _write_run_pages(folder, {page.record.run_id: html_run(page, (), False) for page in new})
     write_if_changed(file, html_report(document, folder, "../").encode())
     return file

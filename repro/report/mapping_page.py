@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repro.data.files import write_if_changed
-from repro.report.render_html import MAPPINGS_PAGE, MAPPINGS_SOURCES, html_mappings, sources
+from repro.report.render_html import MAPPINGS_PAGE, html_page, sources_digest
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -86,8 +86,8 @@ def _encoded(probs: "Tensor") -> list[str]:
 def write_mapping_page(results_dir: Path) -> Path:
     """Write the page of the mappings, unless it is there as this code writes it."""
     path = results_dir / MAPPINGS_PAGE
-    digest = hashlib.sha256(Path(__file__).read_bytes() + sources(*MAPPINGS_SOURCES)).hexdigest()
-    mark = f'name="generator" content="{digest[:16]}"'
-    if not path.exists() or mark not in path.read_text(encoding="utf-8"):
-        write_if_changed(path, html_mappings(mapping_data(), digest[:16]).encode())
+    page = path.read_text(encoding="utf-8") if path.exists() else ""
+    code = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
+    if f'content="{code}{sources_digest("mappings")}"' not in page:
+        write_if_changed(path, html_page("mappings", mapping_data(), code).encode())
     return path

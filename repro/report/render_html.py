@@ -4,8 +4,8 @@ import base64
 import hashlib
 import json
 import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,25 +13,23 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from repro.evaluation.metrics import metric_of
 from repro.report.cell import MISSING
 from repro.report.claims import GENERATED, METHOD, Verdict
 from repro.report.document import Document
 from repro.report.grid import Grid
 from repro.report.margins import TICKS, margin_of, verdict_word
 from repro.report.provenance import GENERATED_SCALE
-from repro.report.run_pages import HEIGHT, WIDTH, ComparedRun, RunPage
+from repro.report.run_pages import RunPage
 from repro.report.sweeps import SweepView
 
 _CELL = re.compile(r"([\d.]+)(\*?)((?: ± [\d.]+)?(?: \(\d+/\d+\))?)([^\d\s]*)")
 """Pattern of a cell: value, sign of significance, spread with count of runs, marks."""
 _BROKEN = re.compile(r"(?<=\b\w)-(?=\w)|(?<=\w)-(?=\w\b)")
 """Hyphens beside a single letter, as in R-1 or m-SparseMAP, at which no line should break."""
-PAGES, STYLE = "pages", "style.css"
-"""Name of the folder of the pages of runs, next to the report, and of their style."""
+PAGES, STYLE, CHARTS = "pages", "style.css", "charts.js"
+"""Name of the folder of the pages of runs, next to the report, and of their style and script."""
 RUNS_PAGE, MAPPINGS_PAGE = "runs.html", "mappings.html"
 """Names of the page of all runs, next to the report, and of the mappings, one folder above."""
-MAPPINGS_SOURCES = ("mappings.html.j2", "page.js", "mappings.js", STYLE)
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -51,25 +49,18 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
     others = (("All runs", RUNS_PAGE), ("The mappings", f"../{MAPPINGS_PAGE}")) if pages else ()
     home = pages.parent if pages else Path()
 
-    def chart(view: SweepView) -> list[dict[str, Any]]:
-        return [
-            {
-                "id": run,
-                "label": label,
-                "page": f"{above}{PAGES}/{run}.html" if run in paged else None,
-                **history._asdict(),
-            }
-            for run, (label, history) in view.curves.items()
-        ]
+    def linked(view: SweepView) -> list[dict[str, Any]]:
+        pages = {run: f"{above}{PAGES}/{run}.html" for run in paged}
+        return [{**chart, "page": pages.get(chart["id"])} for chart in view.charts]
 
     judged = (one for paper in document.claims for one in (*paper.measured, *paper.unmeasured))
     counts = Counter(one.verdict for one in judged)
     return _render(
         "report.html.j2",
         document=document,
-        style=Markup(style()),
-        **_script("page.js", "charts.js", "report.js"),
-        charts={view.sweep.anchor: _json(chart(view)) for view in document.sweeps if view.curves},
+        style=Markup(template_text(STYLE)),
+        **_script("report.js"),
+        charts={view.sweep.anchor: embed(linked(view)) for view in document.sweeps if view.charts},
         others=[(title, f"{above}{file}") for title, file in others if (home / file).exists()],
         linked={section.anchor for section in document.sections},
         drawings={
@@ -91,112 +82,56 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
     )
 
 
-def html_run(page: RunPage, paged: Collection[str] = (), compared: bool = True) -> str:
+def html_run(page: RunPage, paged: Collection[str] = (), listed: bool = True) -> str:
     """Render the page of one run.
 
     Args:
         page: its content.
         paged: other runs that have pages, for links.
-        compared: whether there is a report, whose pages compare and list it.
+        listed: whether there are a report, a list of all runs and a page that compares them.
     """
-    size = {"width": WIDTH, "height": HEIGHT}
-    return _render("run.html.j2", page=page, paged=paged, compared=compared, **size)
+    chart = embed([page.chart]) if page.chart["y"] else ""
+    return _render("run.html.j2", page=page, paged=paged, listed=listed, chart=chart)
 
 
-def html_comparison(
-    runs: Sequence[ComparedRun],
-    first: Sequence[str] = (),
-    tests: Mapping[str, Mapping[str, Mapping[str, float]]] | None = None,
-) -> str:
-    """Render the page that compares runs, of which its reader may choose others.
+def html_page(name: str, data: object, code: str = "", **values: object) -> str:
+    """Render a page that a script of the same name fills in.
 
     Args:
-        runs: the runs, at least one.
-        first: runs that are chosen at first; without any, the first two.
-        tests: p-values by baseline, metric and run. With them the page needs no other file.
+        name: name of the template and of the script.
+        data: what the script reads, as values for JSON.
+        code: digest of the code that made the data.
+        values: further values for the template.
     """
-    settings = [one.settings for one in runs]
-    varying = {
-        key
-        for key in {key for one in settings for key in one}
-        if len({one.get(key) for one in settings}) > 1
-    }
-    groups, content = defaultdict[str, list[tuple[str, str]]](list), {}
-    for one in runs:
-        groups[one.group].append((one.record.run_id, one.label))
-        metrics = {n: round(v, 6) for n, v in one.record.metrics.items() if n.count("/") == 1}
-        content[one.record.run_id] = {
-            "id": one.record.run_id,
-            "label": one.label,
-            "page": one.page,
-            "settings": {key: v for key, v in sorted(one.settings.items()) if key in varying},
-            "metrics": metrics,
-            **one.history._asdict(),
-        }
-    names = {name for one in content.values() for name in one["metrics"]}
-    data = {
-        "runs": content,
-        "metrics": {
-            name: {"digits": metric_of(name).digits, "higher": metric_of(name).higher_is_better}
-            for name in sorted(names, key=lambda name: (not name.startswith("test/"), name))
-        },
-        "tests": tests or {},
-        "first": [*first] or [*content][:2],
-    }
-    return _render(
-        "compare.html.j2",
-        scale=runs[0].record.scale,
-        groups=sorted(groups.items()),
-        runs=_json(data),
-        embedded="" if tests is None else Markup(style()),
-        **_script("page.js", "charts.js", "compare.js"),
-    )
+    script, css = _script(f"{name}.js"), Markup(template_text(STYLE))
+    digest = code + sources_digest(name)
+    page = {"data": embed(data), "digest": digest, "style": css, **script, **values}
+    return _render(f"{name}.html.j2", **page)
 
 
-def html_runs(data: Mapping[str, Any]) -> str:
-    """Render the page of all runs from :func:`repro.report.all_runs.runs_data`."""
-    return _render(
-        "runs.html.j2",
-        scale=data["scale"],
-        data=_json(data),
-        style=Markup(style()),
-        **_script("page.js", "runs.js"),
-    )
+def sources_digest(name: str) -> str:
+    """Return a digest of the files that make up the pages of a name, without their data."""
+    files = (f"{name}.html.j2", f"{name}.js", "page.html.j2", CHARTS, STYLE)
+    content = b"".join((_TEMPLATES / file).read_bytes() for file in files)
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
-def html_mappings(data: Mapping[str, Any], digest: str) -> str:
-    """Render the page of the mappings; ``digest`` says of which code."""
-    return _render(
-        MAPPINGS_SOURCES[0],
-        reach=data["reach"],
-        data=_json(data),
-        digest=digest,
-        style=Markup(style()),
-        **_script(*MAPPINGS_SOURCES[1:3]),
-    )
-
-
-def _json(value: object) -> Markup:
+def embed(value: object) -> Markup:
     """Format JSON for a script element, which no text in it can close: there is no ``<``."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return Markup(text.replace("<", "\\u003c"))
 
 
-def sources(*names: str) -> bytes:
-    """Join the files of some templates and scripts."""
-    return b"".join((_TEMPLATES / name).read_bytes() for name in names)
+def _script(name: str) -> dict[str, str]:
+    """Read a script after that of charts; add the hash with which pages may contain them."""
+    script = template_text(CHARTS) + template_text(name)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    return {"script": Markup(script), "script_hash": f"sha256-{digest}"}
 
 
-def _script(*names: str) -> dict[str, str]:
-    """Join scripts and compute the hash by which the Content-Security-Policy allows them."""
-    script = sources(*names)
-    digest = base64.b64encode(hashlib.sha256(script).digest()).decode("ascii")
-    return {"script": Markup(script.decode()), "script_hash": f"sha256-{digest}"}
-
-
-def style() -> str:
-    """Return the style of all pages: embedded in a report, a file beside the pages of runs."""
-    return sources(STYLE).decode()
+def template_text(name: str) -> str:
+    """Read a template, script or style."""
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def _render(template: str, **values: object) -> str:

@@ -1,8 +1,8 @@
 """Sweeps in the report: a table over the swept keys, curves or a heat map, and paired tests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from statistics import fmean
@@ -12,11 +12,11 @@ from matplotlib.axes import Axes
 
 from repro.evaluation.metrics import METRICS, metric_of
 from repro.report.cell import Cell, CellRunLink, run_link
+from repro.report.charts import Chart, chart_of
 from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes, plain_style
 from repro.report.figures.curves import draw_band, metric_label
 from repro.report.figures.styles import SERIES
 from repro.report.grid import Grid, GridColumn, block_rows, plain_grid
-from repro.report.histories import History, history_of
 from repro.report.significance import TEST_TITLES, Comparer, comparison_texts
 from repro.results import Archive, Measurement, Record, atomic_write_text, run_folder
 from repro.results.sweeps import SEED, Sweep, sweep_path
@@ -51,7 +51,7 @@ class SweepView:
         notes: explanations of the metric and the marks.
         finished: end of the last run, ISO 8601; blank if unknown.
         best: the run with the best value, None if there is none.
-        curves: label and history of each run whose folder is there, by its ID.
+        charts: curves of training of each run whose folder is there.
     """
 
     sweep: Sweep
@@ -63,7 +63,7 @@ class SweepView:
     notes: tuple[str, ...]
     finished: str = ""
     best: CellRunLink | None = None
-    curves: Mapping[str, tuple[str, History]] = field(default_factory=dict)
+    charts: tuple[Chart, ...] = ()
 
 
 def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
@@ -103,13 +103,13 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
         for point in points
         for value, run in zip(point.cell.values, point.cell.runs, strict=True)
     ]
-    histories = {
-        run: (
+    charts = [
+        chart_of(
+            run_folder(archive.results_dir, sweep.scale, run),
             ", ".join(f"{key}={value}" for key, value in sweep.runs[run].items()),
-            history_of(run_folder(archive.results_dir, sweep.scale, run)),
         )
         for run in records
-    }
+    ]
     pick = min if metric_of(metric).higher_is_better is False else max
     seeds = len(sweep.axes.get(SEED, [""]))
     spread = f"; mean ± sample standard deviation over {seeds} seeds" if seeds > 1 else ""
@@ -126,7 +126,7 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
         ),
         finished=max(record.finished for record in records.values()),
         best=pick(found)[1] if found else None,
-        curves={run: one for run, one in histories.items() if one[1].y},
+        charts=tuple(chart for chart in charts if chart["y"]),
     )
 
 

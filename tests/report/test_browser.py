@@ -4,26 +4,19 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chromium import EXECUTABLE, Page
 
 from repro.config.claims import Claim, Order
 from repro.config.experiment import Experiment
-from repro.report.all_runs import runs_data
 from repro.report.claims import ClaimsOfPaper, Judged, Verdict
 from repro.report.document import Document, build_section
-from repro.report.histories import History
+from repro.report.many_runs import comparison_page, list_page
 from repro.report.mapping_page import write_mapping_page
-from repro.report.render_html import (
-    STYLE,
-    html_comparison,
-    html_report,
-    html_run,
-    html_runs,
-    style,
-)
-from repro.report.run_pages import ComparedRun, RunPage
+from repro.report.render_html import CHARTS, STYLE, html_report, html_run, template_text
+from repro.report.run_pages import RunPage
 from repro.results import Archive, Measurement, Record, publish
 
 ERRORS = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"}
@@ -48,10 +41,12 @@ def width_at(page: Page, width: int) -> int:
     return int(page.evaluate("document.documentElement.scrollWidth"))
 
 
-def enter(page: Page, name: str, value: object, event: str) -> None:
+def enter(page: Page, name: str, value: object, event: str = "input") -> None:
     """Give a field of a page a value, as its reader does."""
     field = f"document.getElementById('{name}')"
-    page.evaluate(f"{field}.value = '{value}'; {field}.dispatchEvent(new Event('{event}'))")
+    page.evaluate(
+        f"{field}.value = '{value}'; {field}.dispatchEvent(new Event('{event}', {{bubbles: true}}))"
+    )
 
 
 FIRST_COLUMN = (
@@ -88,7 +83,7 @@ def test_a_header_sorts_by_mouse_and_keyboard(page: Page) -> None:
 def test_the_contents_can_be_searched_and_links_lead_somewhere(page: Page) -> None:
     shown = "document.querySelectorAll('nav li:not([hidden])').length"
     assert page.evaluate(shown) == 1
-    enter(page, "find", "no such thing", "input")
+    enter(page, "find", "no such thing")
     assert page.evaluate(shown) == 0
     broken = (
         "[...document.querySelectorAll('a[href^=\"#\"]')]"
@@ -121,20 +116,18 @@ RECORD = Record(
 )  # fmt: skip
 
 
-def run(seed: int, accuracy: float, *losses: float) -> ComparedRun:
-    record = replace(
-        RECORD, run_id=f"{seed:012d}", seed=seed, metrics={"test/bleu": accuracy},
-        config={"task": "nmt", "seed": seed}, command=f"repro run seed={seed}",
-    )  # fmt: skip
-    place = [float(n) for n in range(1, len(losses) + 1)]
-    seconds = [40.0 * n for n in place]
-    history = History({"epoch": place, "time": seconds}, {"dev_loss": [*losses]})
-    label = f"seed {seed}"
-    page = f"{record.run_id}.html"
-    return ComparedRun(record, label, "runs", page, {"seed": str(seed)}, history)
+def run(seed: int, accuracy: float, *losses: float) -> dict[str, Any]:
+    """A run for the page of comparison, with a validation every 40 s."""
+    x = {"epoch": [*range(1, len(losses) + 1)], "time": [40.0 * n + 40 for n in range(len(losses))]}
+    return {
+        "id": f"{seed:012d}", "label": f"seed {seed}", "page": None, "group": "runs", "x": x,
+        "y": {"dev_loss": losses}, "settings": {"seed": str(seed), "same": "1"},
+        "metrics": {"test/bleu": accuracy},
+    }  # fmt: skip
 
 
 THREE = [run(1, 20.0, 4.0, 2.0), run(2, 21.5, 40.0, 2.0), run(3, 22.0, 4.0, 0.0)]
+FIRST, SECOND, THIRD = NAMES = [one["id"] for one in THREE]
 ROWS = "[...document.getElementById('%s').rows].map(r => [...r.cells].map(c => c.textContent))"
 LINES = "[...document.querySelectorAll('.curves polyline')].map(one => one.dataset.run)"
 
@@ -144,16 +137,14 @@ def compared(tmp_path: Path) -> Iterator[Page]:
     """Three runs side by side, on a page that needs no other file."""
     (tmp_path / "profile").mkdir()
     file = tmp_path / "compare.html"
-    names = [one.record.run_id for one in THREE]
-    tests = {names[0]: {"test/bleu": {names[1]: 0.25}}}
-    file.write_text(html_comparison(THREE, names, tests), encoding="utf-8")
+    tests = {FIRST: {"test/bleu": {SECOND: 0.25}}}
+    file.write_text(comparison_page(THREE, NAMES, tests), encoding="utf-8")
     with Page(file, tmp_path / "profile") as opened:
         yield opened
         assert not {one["method"] for one in opened.events} & ERRORS
 
 
 def test_runs_stand_side_by_side(compared: Page) -> None:
-    first, second, third = (one.record.run_id for one in THREE)
     assert compared.evaluate(ROWS % "metrics") == [
         ["metric", "seed 1", "seed 2", "seed 3"],
         ["test/bleu ↑", "20.00", "21.50+1.50, p 0.250", "22.00+2.00"],
@@ -162,21 +153,20 @@ def test_runs_stand_side_by_side(compared: Page) -> None:
     assert compared.evaluate(ROWS % "settings")[1:] == [["seed", "1", "2", "3"]]
     compared.evaluate("document.querySelector('#chosen button').click()")
     assert compared.evaluate(ROWS % "metrics")[1] == ["test/bleu ↑", "21.50", "22.00+0.50"]
-    assert compared.evaluate("location.hash") == f"#{second},{third}"
-    enter(compared, "add", first, "change")
+    assert compared.evaluate("location.hash") == f"#{SECOND},{THIRD}"
+    enter(compared, "add", FIRST, "change")
     assert compared.evaluate(ROWS % "metrics")[0][1:] == ["seed 2", "seed 3", "seed 1"]
-    assert compared.evaluate(LINES) == [second, third, first]
+    assert compared.evaluate(LINES) == [SECOND, THIRD, FIRST]
 
 
 def test_curves_are_toggled_rescaled_and_named(compared: Page) -> None:
-    first, second, third = (one.record.run_id for one in THREE)
     title = "[...document.querySelectorAll('.curves text')].at(-1).textContent"
     assert compared.evaluate(title) == "epoch"
     button = "document.querySelectorAll('.legend button')[1]"
-    for shown in ([first, third], [first, second, third]):
+    for shown in ([FIRST, THIRD], [FIRST, SECOND, THIRD]):
         compared.evaluate(f"{button}.click()")
         assert compared.evaluate(LINES) == shown
-        assert compared.evaluate(f"{button}.ariaPressed") == str(second in shown).lower()
+        assert compared.evaluate(f"{button}.ariaPressed") == str(SECOND in shown).lower()
     points = "document.querySelector('.curves polyline').getAttribute('points')"
     linear = compared.evaluate(points)
     compared.evaluate("document.querySelector('.log').click()")
@@ -211,7 +201,7 @@ def test_runs_side_by_side_fit_any_screen(compared: Page, width: int, scheme: st
     assert (light[0] > 0.8, light[1] < 0.3, light[2] < 0.5) == ((scheme == "light",) * 3)
 
 
-def test_all_runs_are_sorted_filtered_grouped_and_chosen(tmp_path: Path) -> None:
+def test_all_runs_are_sorted_filtered_and_grouped(tmp_path: Path) -> None:
     for seed, (accuracy, mapping) in enumerate([(20.0, "softmax"), (22.0, "softmax"), (9.0, "x")]):
         config = {"task": {"name": "nmt"}, "mapping": {"name": mapping}, "seed": seed}
         metrics = {"test/bleu": accuracy, "dev/loss": 1.0 + seed}
@@ -220,47 +210,34 @@ def test_all_runs_are_sorted_filtered_grouped_and_chosen(tmp_path: Path) -> None
             signatures=dict.fromkeys(metrics, ""), command="repro run decoding.beam_size=4",
         )  # fmt: skip
         publish(tmp_path, record)
-    for name, scale in (("other", "small"), ("r9", "full")):
-        publish(tmp_path, replace(RECORD, run_id=name, scale=scale))
-    (tmp_path / "demo" / "pages").mkdir()
-    (tmp_path / "demo" / "pages" / "r0.html").touch()
+    publish(tmp_path, replace(RECORD, run_id="other", scale="small"))
     file = tmp_path / "demo" / "runs.html"
-    file.write_text(html_runs(runs_data(Archive(tmp_path, "demo"), "pages")), encoding="utf-8")
+    (file.parent / "pages").mkdir()
+    (file.parent / "pages" / "r0.html").touch()
+    file.write_text(list_page(Archive(tmp_path, "demo")), encoding="utf-8")
     (tmp_path / "profile").mkdir()
     rows = "[...document.getElementById('table').tBodies[0].rows].map(r => %s)"
-    texts, values = rows % "r.cells[1].textContent", rows % "r.cells[8].textContent"
+    names, values = rows % "r.cells[0].textContent", rows % "r.cells[7].textContent"
     with Page(file, tmp_path / "profile") as page:
-        assert sorted(page.evaluate(texts)) == ["2 seeds", "other", "r2", "r9"]
-        head = "document.querySelectorAll('#table thead button')[7].click()"
-        page.evaluate(head)
-        assert page.evaluate(values) == ["9.00", "20.00", "20.00", "21.00 ± 1.41"]
-        page.evaluate(head)
-        assert page.evaluate(values) == ["21.00 ± 1.41", "20.00", "20.00", "9.00"]
+        assert sorted(page.evaluate(names)) == ["2 seeds", "other", "r2"]
+        expected = ["9.00", "20.00", "21.00 ± 1.41"]
+        for shown in (expected, expected[::-1]):
+            page.evaluate("document.querySelectorAll('#table thead button')[7].click()")
+            assert page.evaluate(values) == shown
         page.evaluate("document.querySelector('td button').click()")
-        assert page.evaluate(texts)[:3] == ["2 seeds", "r0", "r1"]
-        assert (
-            page.evaluate("document.querySelector('td a').getAttribute('href')") == "pages/r0.html"
-        )
-        page.evaluate("document.querySelector('td input').click()")
-        assert page.evaluate("document.getElementById('compare').hash") == "#r0,r1"
+        assert page.evaluate(names)[:3] == ["2 seeds", "r0", "r1"]
+        link = "document.querySelector('td a').getAttribute('href')"
+        assert page.evaluate(link) == "pages/r0.html"
         for key, value, left in (("scale", "demo", 3), ("mapping", "x", 1), ("seed", "2", 1)):
-            enter(page, key, value, "change")
-            assert (
-                page.evaluate("document.getElementById('count').textContent") == f"{left} of 5 runs"
+            enter(page, key, value)
+            assert page.evaluate("document.getElementById('count').textContent") == (
+                f"{left} of 4 runs"
             )
-        assert page.evaluate(texts) == ["r2"]
-        enter(page, "metric", "dev/loss", "input")
-        assert page.evaluate(values) == ["3.0000"]
-        enter(page, "words", "beam_size=5", "input")
-        assert page.evaluate(texts) == []
-        page.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=390,
-            height=800,
-            deviceScaleFactor=1,
-            mobile=True,
-        )
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        enter(page, "metric", "dev/loss")
+        assert (page.evaluate(names), page.evaluate(values)) == (["r2"], ["3.0000"])
+        enter(page, "words", "beam_size=5")
+        assert page.evaluate(names) == []
+        assert width_at(page, 390) <= 390
         assert not {one["method"] for one in page.events} & ERRORS
 
 
@@ -274,7 +251,7 @@ def test_a_slider_chooses_among_computed_values(tmp_path: Path) -> None:
     with Page(path, tmp_path / "profile") as page:
         assert page.evaluate("document.getElementById('value').textContent") == "α = 1.5"
         for place, reference in ((0, "softmax"), (10, "sparsemax")):
-            enter(page, "slider", place, "input")
+            enter(page, "slider", place)
             other = f"document.querySelector('#curve .{reference}').getAttribute('points')"
             assert page.evaluate(curve) == page.evaluate(other)
         kinds = "[...document.querySelectorAll('#regions rect')].map(r => r.classList[0])"
@@ -311,14 +288,16 @@ def test_a_verdict_is_a_filter_of_the_claims(tmp_path: Path, experiment: Experim
     assert counts == [3, 2, 1, 3]
 
 
-def test_pages_of_runs_share_a_style_file(tmp_path: Path) -> None:
-    (tmp_path / STYLE).write_text(style(), encoding="utf-8")
+def test_pages_of_runs_share_a_style_and_a_script(tmp_path: Path) -> None:
+    for name in (STYLE, CHARTS):
+        (tmp_path / name).write_text(template_text(name), encoding="utf-8")
     (tmp_path / "profile").mkdir()
     file = tmp_path / "run.html"
-    file.write_text(html_run(RunPage(RECORD, (), (), ())), encoding="utf-8")
+    file.write_text(html_run(RunPage(RECORD, (), (), THREE[0])), encoding="utf-8")
     with Page(file, tmp_path / "profile") as page:
-        assert not {one["method"] for one in page.events} & {"Log.entryAdded"}
+        assert not {one["method"] for one in page.events} & ERRORS
         assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
+        assert page.evaluate(LINES) == [FIRST]
 
 
 def test_a_table_wider_than_its_box_says_so(page: Page) -> None:

@@ -1,6 +1,11 @@
 {
-  const { runs, metrics, tests, first } = read("runs");
-  const list = document.getElementById("add");
+  const { runs: every, metrics, tests, first } = read();
+  const runs = Object.fromEntries(every.map((run) => [run.id, run]));
+  const list = document.getElementById("add"), groups = {};
+  for (const { id, label, group } of every) {
+    groups[group] ??= add(list, "optgroup", "", { label: group });
+    add(groups[group], "option", `${label} · ${id}`, { value: id });
+  }
   let chosen = [];
   const difference = (value, base, digits) => {
     const text = (value - base).toFixed(digits);
@@ -18,7 +23,8 @@
     const widest = Math.max(...rows.flatMap((cells) => cells.slice(1).map(({ more = "" }) => more.length)));
     for (const [name, ...cells] of rows) {
       const row = add(body, "tr");
-      add(row, "th", name, { scope: "row", class: "label" });
+      const label = add(row, "th", "", { scope: "row", class: "label" });
+      name.split(/(?<=[/_.])/).forEach((part) => { label.append(part); add(label, "wbr"); });
       cells.forEach(({ text, more = "", best = false }, n) => {
         const cell = add(row, "td", text, { class: best ? "best" : "" });
         if (n && widest > 0) add(cell, "span", more, { class: "more", style: `min-width: ${widest}ch` });

@@ -1,5 +1,5 @@
 {
-  const data = read("mappings");
+  const data = read();
   const mapping = document.getElementById("mapping"), slider = document.getElementById("slider");
   const curve = document.getElementById("curve"), regions = document.getElementById("regions");
   const value = document.getElementById("value");

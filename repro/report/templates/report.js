@@ -39,10 +39,6 @@
     });
   }
 
-  // Draws the curves of the runs of a sweep.
-  for (const home of document.querySelectorAll(".charts"))
-    drawCharts(home, JSON.parse(home.nextElementSibling.textContent));
-
   // Says where a table or a drawing is wider than its box.
   const boxes = document.querySelectorAll(".scroll, .drawing");
   const watch = new ResizeObserver((found) => {
