@@ -14,14 +14,9 @@ _COUNTERS = {"epoch": "epoch", "update": "step", "time": "seconds"}
 def chart_of(folder: RunFolder, label: str, page: str | None = None) -> Chart:
     """Collect the curves of a run; there are none if its history is absent or damaged.
 
-    Args:
-        folder: the run's folder.
-        label: name of the run in a legend.
-        page: address of its page.
-
     Returns:
-        ``id``, ``label``, ``page``, and columns by name: ``x`` to plot against, ``y`` to plot, the
-        losses first, with None where nothing was measured.
+        ``id``, ``label`` in a legend, address of its ``page``, and columns by name: ``x`` to plot
+        against, ``y`` to plot, losses first, None where nothing was measured.
     """
     try:
         rows = folder.read_history() if folder.history.exists() else []

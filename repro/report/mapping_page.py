@@ -1,6 +1,7 @@
 """The page of the mappings: results for two and three scores by α, λ or p, computed beforehand."""
 
 import hashlib
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,22 +14,18 @@ if TYPE_CHECKING:
 
 REACH, SIZE, LEADS, STEPS = 2.0, 65, 4.0, 80
 """Extent of the plane of three scores, its cells in a row; extent and steps of two scores."""
-_OFFSET = 0.0037
+_SHIFT = 0.0037
 """Shift of the cells off the lines on which scores are equal."""
 _AXES = ((0.5**0.5, -(0.5**0.5), 0.0), (-(6**-0.5), -(6**-0.5), 2 * 6**-0.5))
 """Orthonormal vectors that span the scores with mean zero; the third word is above."""
-
-
-def _settings() -> dict[str, tuple[str, str, float, list[float]]]:
-    """Return argument, symbol, usual value and all values by name of a mapping."""
-    shares = [round(0.05 * n, 2) for n in range(21)]
-    return {
-        "entmax": ("alpha", "α", 1.5, [round(1 + 0.1 * n, 1) for n in range(31)]),
-        "normmax": ("alpha", "α", 2.0, [round(1.25 + 0.25 * n, 2) for n in range(20)]),
-        "sq_pnorm_max": ("p", "p", 1.5, [round(1.1 + 0.1 * n, 1) for n in range(10)]),
-        "fusedmax": ("lam", "λ", 0.1, shares),
-        "oscarmax": ("lam", "λ", 0.1, shares),
-    }
+_SLIDERS = (
+    ("entmax", "alpha", "α", 1.0, 4.0, 31),
+    ("normmax", "alpha", "α", 1.25, 6.0, 20),
+    ("sq_pnorm_max", "p", "p", 1.1, 2.0, 10),
+    ("fusedmax", "lam", "λ", 0.0, 1.0, 21),
+    ("oscarmax", "lam", "λ", 0.0, 1.0, 21),
+)
+"""Mapping, argument and its symbol, first and last value, number of values."""
 
 
 def mapping_data() -> dict[str, Any]:
@@ -39,30 +36,27 @@ def mapping_data() -> dict[str, Any]:
 
     t = torch.linspace(-LEADS, LEADS, STEPS + 1)
     two = torch.stack((t, torch.zeros_like(t)), -1)
-    places = REACH * ((2 * torch.arange(SIZE) + 1) / SIZE - 1) + _OFFSET
-    rows, columns = torch.meshgrid(places.flip(0), places, indexing="ij")
-    axes = torch.tensor(_AXES)
-    three = columns[..., None] * axes[0] + rows[..., None] * axes[1]
+    places = REACH * ((2 * torch.arange(SIZE) + 1) / SIZE - 1) + _SHIFT
+    up, right = torch.meshgrid(places.flip(0), places, indexing="ij")
+    three = torch.stack((right, up), -1) @ torch.tensor(_AXES)
     mappings = []
-    for name, (argument, symbol, usual, values) in _settings().items():
-        function = MAPPINGS[name].function
-        steps = [
-            {
-                "curve": _numbers(function(two, **{argument: value})[:, 0]),
-                "regions": _encoded(function(three, **{argument: value})),
-            }
-            for value in values
-        ]
-        title = name.replace("_", "-")
-        one = {"name": name, "title": title, "symbol": symbol, "usual": usual, "values": values}
-        mappings.append({**one, "steps": steps})
-    corners = [[round(axis[word], 4) for axis in _AXES] for word in range(3)]
-    known = ("softmax", "sparsemax")
-    references = {name: _numbers(MAPPINGS[name].function(two)[:, 0]) for name in known}
+    for name, argument, symbol, first, last, number in _SLIDERS:
+        values = [round(value, 2) for value in torch.linspace(first, last, number).tolist()]
+        function = [partial(MAPPINGS[name].function, **{argument: value}) for value in values]
+        mappings.append({
+            "title": name.replace("_", "-"),
+            "symbol": symbol,
+            "values": values,
+            "curves": [_numbers(each(two)[:, 0]) for each in function],
+            "regions": [_encoded(each(three)) for each in function],
+        })  # fmt: skip
     return {
-        "t": _numbers(t), "references": references, "mappings": mappings, "size": SIZE,
-        "reach": REACH, "corners": corners,
-    }  # fmt: skip
+        "t": _numbers(t),
+        "softmax": _numbers(MAPPINGS["softmax"].function(two)[:, 0]),
+        "sparsemax": _numbers(MAPPINGS["sparsemax"].function(two)[:, 0]),
+        "corners": [[axis[word] / REACH for axis in _AXES] for word in range(3)],
+        "mappings": mappings,
+    }
 
 
 def _numbers(values: "Tensor") -> list[float]:

@@ -66,6 +66,7 @@ def test_the_comparison_holds_what_differs_and_any_text_is_safe(tmp_path: Path) 
     data = json.loads(text[start : text.index("</script>", start)])
     assert data["metrics"] == {"test/accuracy": {"digits": 2, "higher": True}}
     assert data["runs"][1] == {
-        "id": other.run_id, "label": "row 1", "page": None, "group": "paper/table", "x": {}, "y": {},
-        "settings": {"task.name": "</script>"}, "metrics": {"test/accuracy": 94.25},
+        "id": other.run_id, "label": "row 1", "page": None, "group": "paper/table",
+        "x": {}, "y": {}, "settings": {"task.name": "</script>"},
+        "metrics": {"test/accuracy": 94.25},
     }  # fmt: skip
