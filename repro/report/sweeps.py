@@ -122,7 +122,7 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
         description=description,
         notes=(
             f"{metric}{spread}. Bold: best; * differs from the first combination "
-            f"({_label(sweep, points[0])}): p < 0.05 by both paired tests.",
+            f"({_label(sweep, points[0])}): p < 0.05 by the paired test.",
         ),
         finished=max(record.finished for record in records.values()),
         best=pick(found)[1] if found else None,
@@ -133,7 +133,7 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
 def main_metric(records: Sequence[Record]) -> str:
     """Return the test metric that training monitors, else the first to be maximised."""
     metrics = records[0].metrics
-    select = records[0].settings.get("training.select")  # recorded name of monitor
+    select = records[0].settings.get("training.monitor")
     higher = [f"test/{name}" for name, one in METRICS.items() if one.higher_is_better]
     wanted = (f"test/{select}", *higher, f"dev/{select}", *metrics)
     return next(name for name in wanted if name in metrics)

@@ -386,6 +386,7 @@ def finish(
         wall_time=seconds,
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         members=list(members),
+        outdated=[],
         **environment,
     )
     run.folder.write_record(record)

@@ -205,7 +205,7 @@ def test_runs_that_agree_with_filters_are_compared_with_the_first(
     first, same, *others = accuracy["tests"]
     assert first is None
     assert same["randomisation"] == 1
-    assert all(one["randomisation"] < 0.01 and one["bootstrap"] < 0.01 for one in others)
+    assert all(one["randomisation"] < 0.01 for one in others)
     monkeypatch.setenv("COLUMNS", "40")
     assert main(["compare", "mapping=softmax,entmax", where]) == 0
     text = capsys.readouterr().out

@@ -9,7 +9,6 @@ from omegaconf import MISSING
 
 from repro.config.errors import ConfigError
 from repro.config.schema.checks import (
-    added_later,
     check_fields,
     choice,
     folder,
@@ -64,7 +63,7 @@ class RunConfig:
     task: TaskConfig = MISSING
     data: DataConfig = MISSING
     mapping: MappingConfig | None = None
-    structure: StructureConfig | None = added_later(None)
+    structure: StructureConfig | None = None
     loss: LossConfig = MISSING
     model: ModelConfig = MISSING
     training: TrainingConfig = MISSING

@@ -11,6 +11,7 @@
     const text = (value - base).toFixed(digits);
     return Number(text) === 0 ? (0).toFixed(digits) : value > base ? "+" + text : text.replace("-", "−");
   };
+  const significance = (p) => p === undefined ? "" : p < 0.001 ? ", p < 0.001" : `, p ${p.toFixed(3)}`;
   const fill = (id, title, rows) => {
     const table = document.getElementById(id);
     table.replaceChildren();
@@ -39,12 +40,12 @@
     fill("metrics", "metric", Object.keys(metrics).filter((key) => all("metrics").includes(key)).map((key) => {
       const { digits, higher } = metrics[key], base = picked[0].metrics[key];
       const known = picked.map((run) => run.metrics[key]).filter((value) => value !== undefined);
-      const best = higher === null ? null : higher ? Math.max(...known) : Math.min(...known);
+      const best = higher === null || known.length < 2 ? null : higher ? Math.max(...known) : Math.min(...known);
       const arrow = { true: " ↑", false: " ↓" }[higher] || "";
       return [key + arrow, ...picked.map((run, n) => {
         const value = run.metrics[key], p = ((tests[chosen[0]] || {})[key] || {})[chosen[n]];
         if (value === undefined) return { text: "—" };
-        const more = n && base !== undefined ? difference(value, base, digits) + (p === undefined ? "" : `, p ${p.toFixed(3)}`) : "";
+        const more = n && base !== undefined ? difference(value, base, digits) + significance(p) : "";
         return { text: value.toFixed(digits), more, best: value === best };
       })];
     }));
