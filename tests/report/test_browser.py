@@ -182,7 +182,7 @@ def test_curves_are_toggled_rescaled_and_named(compared: Page) -> None:
       svg.dispatchEvent(new PointerEvent('pointermove', { clientX, clientY }));
     }""")
     assert compared.evaluate("document.querySelector('.curves output').textContent") == (
-        "seed 2: 40 at time 40"
+        "seed 2: 40 at time 40 s"
     )
 
 

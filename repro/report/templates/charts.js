@@ -101,7 +101,7 @@ const drawCharts = (home, runs) => {
         const at = [(event.clientX - box.left) * WIDTH / box.width, (event.clientY - box.top) * HEIGHT / box.height];
         const far = ({ spot }) => Math.hypot(spot[0] - at[0], spot[1] - at[1]);
         const best = dots.reduce((a, b) => (far(b) < far(a) ? b : a));
-        near.textContent = `${best.run.label}: ${short(best.value[1])} at ${key} ${short(best.value[0])}`;
+        near.textContent = `${best.run.label}: ${short(best.value[1])} at ${key} ${short(best.value[0])}${key === "time" ? " " + unit : ""}`;
         best.line.classList.add("near");
         const [cx, cy] = best.spot;
         for (const [k, v] of Object.entries({ cx, cy, visibility: "visible", ...look(best.n) })) mark.setAttribute(k, v);
