@@ -17,7 +17,8 @@ from repro.evaluation.metrics import metric_of
 from repro.results import Record, ResultsError, RunFolder, find_run, load
 from repro.results.frame import find_record, selected
 from repro.results.prediction import Prediction, Wanted
-from repro.runs.environment import enough_memory, prepare_device
+from repro.runs.device import prepare_device
+from repro.runs.environment import enough_memory
 from repro.tasks import Predictor, task_spec
 from repro.training.checkpoint import CheckpointError, load_weights
 

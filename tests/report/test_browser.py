@@ -16,7 +16,6 @@ from repro.report.document import Document, build_section
 from repro.report.many_runs import comparison_page, list_page
 from repro.report.mapping_page import write_mapping_page
 from repro.report.render_html import CHARTS, STYLE, html_report, html_run, template_text
-from repro.report.run_pages import RunPage
 from repro.results import Archive, Measurement, Record, publish
 
 ERRORS = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"}
@@ -183,7 +182,7 @@ def test_curves_are_toggled_rescaled_and_named(compared: Page) -> None:
       svg.dispatchEvent(new PointerEvent('pointermove', { clientX, clientY }));
     }""")
     assert compared.evaluate("document.querySelector('.curves output').textContent") == (
-        "seed 2: 40 at time 40"
+        "seed 2: 40 at time 40 s"
     )
 
 
@@ -286,7 +285,7 @@ def test_pages_of_runs_share_a_style_and_a_script(tmp_path: Path) -> None:
         (tmp_path / name).write_text(template_text(name), encoding="utf-8")
     (tmp_path / "profile").mkdir()
     file = tmp_path / "run.html"
-    file.write_text(html_run(RunPage(RECORD, (), (), THREE[0])), encoding="utf-8")
+    file.write_text(html_run(RECORD, THREE[0], {}), encoding="utf-8")
     with Page(file, tmp_path / "profile") as page:
         assert not {one["method"] for one in page.events} & ERRORS
         assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"

@@ -18,7 +18,7 @@ from repro.config.identity import settings
 from repro.config.planning import plan_runs
 from repro.evaluation.sufficient_statistics import ratios
 from repro.results import Record, publish, run_folder
-from repro.runs.environment import choose_device, describe_device
+from repro.runs.device import choose_device, describe_device
 from repro.runs.plan import LEAST_MINUTES, plan
 
 Make = Callable[..., Record]

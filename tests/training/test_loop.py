@@ -15,22 +15,17 @@ from torch import Tensor, nn
 
 from repro.config import ConfigError
 from repro.config.schema import TrainingConfig
-from repro.training import (
-    CheckpointError,
-    DivergenceError,
-    TrainingProgress,
-    Validation,
-    distributed,
-    fit,
-)
+from repro.training import Validation, distributed
 from repro.training.checkpoint import (
+    CheckpointError,
+    TrainingProgress,
     load_checkpoint,
     load_weights,
     save_checkpoint,
     save_weights,
 )
-from repro.training.loop import Fit, FitPaths
-from repro.training.seeding import seed_everything
+from repro.training.loop import DivergenceError, Fit, FitPaths, fit
+from repro.training.seeding import random_state, seed_everything
 
 
 class Regression:
@@ -245,6 +240,26 @@ def test_several_processes_stop_only_when_all_know_of_the_signal(
     assert [stop for _, stop in asked] == [False, False, True]
     assert saved == [3]
     assert task.updates == 3
+
+
+def test_each_process_continues_with_its_own_random_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(77)
+    other, expected = random_state(), torch.rand(3)
+
+    def gather(value: Any) -> list[Any]:
+        return [value, value if isinstance(value, tuple) else other]
+
+    monkeypatch.setattr(distributed, "size", lambda: 2)
+    monkeypatch.setattr("repro.training.loop.SharedTask", lambda task: task)
+    monkeypatch.setattr(distributed, "gather", gather)
+    run(Regression(), tmp_path, max_epochs=1)
+    own = torch.rand(3)
+    for rank, numbers in ((0, own), (1, expected)):
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
+        run(Regression(), tmp_path, max_epochs=1)
+        assert torch.equal(torch.rand(3), numbers)
 
 
 def test_a_second_signal_during_updates_stops_at_once_and_says_what_is_lost(

@@ -1,6 +1,6 @@
 """Pairs of texts: machine translation and sentence summarization."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
 from omegaconf import MISSING
@@ -11,6 +11,11 @@ from repro.config.schema.groups import DataConfig, TaskConfig
 from repro.config.schema.seq2seq import RescoredBeamConfig, Seq2SeqRun, TranslatorConfig
 
 DIACRITICS = ("none", "source", "target", "both")
+
+SEARCH_SETTINGS = frozenset(
+    {f"decoding.{field.name}" for field in fields(RescoredBeamConfig)} - {"decoding.batch_size"}
+) | {"task.stored_examples", "task.shown"}
+"""Settings that only search and later steps read; validation reads ``decoding.batch_size``."""
 
 
 @dataclass
