@@ -1,4 +1,4 @@
-"""One run on two processes: the numbers of one process, also after a kill; nothing written twice."""
+"""One run on two processes: the numbers of one, also after a kill; nothing written twice."""
 
 import math
 import subprocess
