@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import torch
 
-from repro.runs.environment import describe_device, source_commit
+from repro.runs.device import describe_device
+from repro.runs.environment import source_commit
 
 _LIBRARIES = ("torch", "numba", "triton", "entmax")
 _BUSY_LOAD = 0.3

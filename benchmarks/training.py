@@ -22,8 +22,8 @@ from benchmarks.timing import Clock, clock_for, processor_seconds
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
 from repro.errors import UserError
-from repro.runs.environment import prepare_device
-from repro.runs.execute import build_task
+from repro.runs.device import prepare_device
+from repro.runs.train import build_task
 from repro.tasks import Task
 from repro.training.loop import build_optimizer, update
 

@@ -45,7 +45,7 @@ class LocalLauncher(Launcher):
         """Execute every run; the return value of a failed run raises when it is read."""
         from repro.runs.launch import launch
 
-        return launch(self.backend, self.settings, self.config, job_overrides)
+        return launch(self.backend, self.settings, self.config, job_overrides, initial_job_idx)
 
 
 class SlurmLauncher(LocalLauncher):

@@ -18,7 +18,6 @@ from repro.config.compose import (
 )
 from repro.config.errors import ConfigError
 from repro.config.paths import conf_dir
-from repro.results import RunFolder
 
 _VIEWS = ("--cfg", "-c", "--info", "-i", "--hydra-help")
 """Options with which Hydra only prints, without starting a run."""
@@ -73,13 +72,13 @@ def main(arguments: Sequence[str]) -> int:
     if of_sweeps and not parsed.multirun:
         raise ConfigError(f"{of_sweeps[0]} is for multiruns; add -m")
 
-    # Composed before PyTorch is imported: a typo is refused at once.
+    # Composed before anything else is imported: a typo is refused at once.
     config = None if parsed.multirun else compose_run(overrides)
 
+    from repro.results import RunFolder
     from repro.runs import launch
-    from repro.runs.execute import RunFailedError, follow, locate
+    from repro.runs.execute import RunFailedError, locate
     from repro.runs.show import DIVERGED, metric_text
-    from repro.training import distributed
 
     if config is None:
         options = ["hydra.sweeper.dry_run=true"] * parsed.dry_run
@@ -90,7 +89,11 @@ def main(arguments: Sequence[str]) -> int:
             print(f"repro: {error}", file=sys.stderr)
             return 1
         return 1 if launch.print_failures(outcomes or []) else 0
-    if distributed.is_asked():
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1  # started by torchrun
+    if several:
+        from repro.runs.train import follow
+        from repro.training import distributed
+
         distributed.start()
         if distributed.rank() > 0:
             follow(config)
@@ -101,7 +104,8 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     outcome = launch.run_single(job)
     if outcome.status != "failed":  # after a failure, torchrun ends the others
-        distributed.same("over")
+        if several:
+            distributed.same("over")
         record = RunFolder(outcome.folder).read_record()
         for name, value in sorted(record.metrics.items()):
             if name.count("/") < 2:  # leave out parts, such as test/accuracy/english

@@ -14,10 +14,12 @@ import signal
 import sys
 import threading
 import traceback
+import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from logging import DEBUG, INFO, WARNING, getLogger
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TypeVar
 
 from repro import __version__
@@ -216,7 +218,10 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--metric", help="for example test/accuracy")
     forms = ("table", "csv", "json", "parquet", "latex")
     command.add_argument("--format", choices=forms, default="table")
-    add(compare)
+    command = add(compare)
+    command.add_argument("--html", type=Path, metavar="FILE", help="write a page, with the curves "
+                         "of training")  # fmt: skip
+    command.add_argument("--open", action="store_true", help="open the page in a browser")
     command = add(data)
     command.add_argument("action", choices=("list", "fetch", "verify"))
     command.add_argument("corpus", nargs="?", help="a name that 'repro data list' shows")
@@ -326,6 +331,7 @@ def report(parsed: argparse.Namespace) -> int:
     from repro.config.errors import ConfigError
     from repro.config.experiment import list_experiments
     from repro.report import build_report, build_sweep_report
+    from repro.report.mapping_page import write_mapping_page
     from repro.results import Archive, ResultsError, has_figure_data, require_writable, scale_dir
     from repro.runs.own_examples import write_own_examples
 
@@ -345,6 +351,7 @@ def report(parsed: argparse.Namespace) -> int:
         print(build_sweep_report(archive, parsed.sweep))
     else:
         write_own_examples(archive, list_experiments())
+        write_mapping_page(archive.results_dir)
         print(build_report(archive))
     return 0
 
@@ -382,7 +389,22 @@ def compare(parsed: argparse.Namespace) -> int:
     filters = [item for item in rest if "=" in item]
     if names and filters:
         raise UserError(f"{filters[0]}: expected runs, or filters, not both")
-    _show(parsed, compare(folder, names, filters), print_comparison)
+    file: Path | None = parsed.html
+    if file is not None and file.is_dir():
+        raise UserError(f"--html {file}: expected a file, found a folder")
+    if parsed.open and file is None:
+        file = Path(mkdtemp(prefix="repro-")) / "compare.html"
+    found = compare(folder, names, filters)
+    if file is not None:
+        from repro.report.many_runs import comparison
+        from repro.results import atomic_write_text
+
+        atomic_write_text(file, comparison(folder, found, file))
+        print(file, file=sys.stderr if parsed.json else sys.stdout)
+        if parsed.open:
+            webbrowser.open(file.resolve().as_uri())
+    if file is None or parsed.json:
+        _show(parsed, found, print_comparison)
     return 0
 
 
@@ -459,7 +481,8 @@ def runs(parsed: argparse.Namespace) -> int:
             raise UserError(f"this removes {what}; confirm with --yes")
         if not _agreed(f"Remove {what}?"):
             return 0
-    print(f"{len(rows)} runs, {size_text(remove(rows, parsed.weights))} freed")
+    freed = remove(rows, parsed.weights)
+    print(f"{len(freed)} runs, {size_text(sum(freed))} freed")
     return 0
 
 

@@ -164,8 +164,8 @@ class ScalePlan:
         column_seeds: seeds by names or labels of columns, in place of this scale's.
         column_tuned: values of the tuned setting by names or labels of columns, in place of this
             scale's; a single value is used as it is.
-        superseded: overrides of an earlier protocol; runs recorded under it fill cells that have
-            no run of the current one.
+        superseded: overrides of an earlier protocol, whose runs fill cells that have none of the
+            current one, in this artefact alone: others with the same runs wait for new ones.
         too_small: why the data of this scale cannot test the claims about the artefact; blank if
             they can.
         notes: remarks for readers on this scale only.

@@ -15,10 +15,8 @@ from repro.atomic import atomic_write_text
 from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment
-from repro.config.identity import flattened, recorded_names, schema_defaults, settings
+from repro.config.identity import flattened, settings
 from repro.config.paths import conf_dirs, extension_dirs
-
-GROUPS = ("task", "data", "mapping", "loss", "model", "training", "decoding", "scale")
 
 
 @dataclass(frozen=True)
@@ -85,36 +83,17 @@ def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
                 yield from (replace(first, value=value) for value in grid)
 
 
-@dataclass(frozen=True)
-class Planned:
-    """Composed configuration of a planned run.
-
-    Attributes:
-        overrides: overrides that compose it.
-        settings: every setting, with dotted keys.
-        defaults: defaults of settings, for runs that were recorded before a setting existed.
-        names: renamed settings to the names under which they are recorded.
-    """
-
-    overrides: Sequence[str]
-    settings: Mapping[str, Any]
-    defaults: Mapping[str, Any]
-    names: Mapping[str, str]
-
-
-def planned(overrides: Sequence[str]) -> Planned:
-    """Compose a configuration from overrides.
+def planned(overrides: Sequence[str]) -> dict[str, Any]:
+    """Compose the settings of a run, with dotted keys.
 
     Raises:
         ConfigError: a setting is refused.
     """
-    run = compose_run(overrides)
-    content = flattened(settings(run))
-    return Planned(overrides, content, schema_defaults(run), recorded_names(run))
+    return flattened(settings(compose_run(overrides)))
 
 
 class Plans:
-    """Planned configurations, cached in a file because Hydra takes a fifth of a second for each.
+    """Settings of planned runs, cached in a file because Hydra takes a fifth of a second for each.
 
     The file is valid only for the configuration files and the code that it was written with; a
     damaged file is replaced.
@@ -126,7 +105,7 @@ class Plans:
     def __init__(self, path: Path) -> None:
         self._path, self._grown = path, False
 
-    def __getitem__(self, overrides: tuple[str, ...]) -> Planned:
+    def __getitem__(self, overrides: tuple[str, ...]) -> dict[str, Any]:
         key = json.dumps(overrides)
         if key not in self._known:
             self._known[key], self._grown = planned(overrides), True
@@ -135,19 +114,16 @@ class Plans:
     def save(self) -> None:
         """Write the file if configurations were added."""
         if self._grown:
-            plans = {key: vars(plan) for key, plan in self._known.items()}
-            content = {"of": self._source, "plans": plans}
+            content = {"of": self._source, "plans": self._known}
             atomic_write_text(self._path, json.dumps(content, separators=(",", ":")))
             self._grown = False
 
     @cached_property
-    def _known(self) -> dict[str, Planned]:
+    def _known(self) -> dict[str, dict[str, Any]]:
         try:
             content = json.loads(self._path.read_text(encoding="utf-8"))
-            if content["of"] != self._source:
-                return {}
-            return {key: Planned(**plan) for key, plan in content["plans"].items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return dict(content["plans"]) if content["of"] == self._source else {}
+        except (OSError, ValueError, KeyError, TypeError):
             return {}
 
     @cached_property
@@ -163,8 +139,9 @@ class Plans:
 
 
 def may_match(overrides: Sequence[str], recorded: Mapping[str, Any]) -> bool:
-    """Return whether no override contradicts a recorded configuration, without composing one."""
-    for key, text in _stated(overrides).items():
+    """Return whether no override contradicts recorded settings, without composing any."""
+    stated = dict(item.lstrip("+").split("=", 1) for item in overrides if "=" in item)
+    for key, text in stated.items():
         name = f"{key}.name" if key in ("task", "scale") else key
         if name not in recorded:
             continue
@@ -182,42 +159,6 @@ def may_match(overrides: Sequence[str], recorded: Mapping[str, Any]) -> bool:
         if simple and parsed != value and str(parsed) != str(value):
             return False
     return True
-
-
-def differences(
-    plan: Planned, recorded: Mapping[str, Any], overrides: Sequence[str]
-) -> list[str] | None:
-    """List the changed defaults by which a recorded run differs from a planned one.
-
-    Settings that the overrides of either state must be equal. The others are defaults, which may
-    have changed since. A setting that did not exist yet had the default of the schema.
-
-    Args:
-        plan: the planned configuration.
-        recorded: settings of the run, with dotted keys.
-        overrides: overrides with which it was run.
-
-    Returns:
-        ``key=value`` of the run for each changed default, empty if no setting differs; None if a
-        setting differs that must be equal.
-    """
-    found = {key: recorded.get(key, plan.defaults.get(key, v)) for key, v in plan.settings.items()}
-    changed = [key for key, value in plan.settings.items() if found[key] != value]
-    if not changed:
-        return []
-    planned, typed = _stated(plan.overrides), _stated(overrides)
-    decisive = {"data.corpus"}  # a different corpus makes a different run, not a changed default
-    for key in {*planned, *typed}:
-        if key not in GROUPS or f"{key}.name" in plan.settings:
-            decisive.add(f"{key}.name" if key in GROUPS else plan.names.get(key, key))
-        elif planned.get(key) != typed.get(key):  # another option of a group without a `name`
-            decisive |= {name for name in plan.settings if name.startswith(f"{key}.")}
-    return None if decisive & {*changed} else [f"{key}={found[key]}" for key in changed]
-
-
-def _stated(overrides: Sequence[str]) -> dict[str, str]:
-    """Return the last value of every key in overrides."""
-    return dict(item.lstrip("+").split("=", 1) for item in overrides if "=" in item)
 
 
 _parsed = lru_cache(maxsize=4096)(yaml.safe_load)

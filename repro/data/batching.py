@@ -1,16 +1,21 @@
-"""Batches of source–target pairs; every order is a pure function of its arguments."""
+"""Padded batches of symbols, sentence pairs and trees, and their order, a pure function."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from repro.data.dependencies.trees import Tree
+from repro.data.nli import NliExample
 from repro.data.pair import Pair
 from repro.data.vocabulary import Vocabulary
 
+NO_HEAD = -1
+"""Head of the root and of padding."""
 POOL_BATCHES = 50
 """Batches per pool of examples that are sorted by length together."""
 
@@ -71,6 +76,133 @@ def collate(pairs: Sequence[Pair], indices: Sequence[int]) -> Seq2SeqBatch:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class NliBatch:
+    """Padded batch of ``B`` pairs.
+
+    Attributes:
+        premise: ids, shape ``(B, m)``, filled with ``PAD``.
+        premise_lengths: number of real words, at least 1, shape ``(B,)``.
+        hypothesis: ids, shape ``(B, n)``, filled with ``PAD``.
+        hypothesis_lengths: likewise.
+        labels: indices into the labels of the corpus, shape ``(B,)``.
+        indices: positions of the pairs in their split, shape ``(B,)``.
+    """
+
+    premise: Tensor
+    premise_lengths: Tensor
+    hypothesis: Tensor
+    hypothesis_lengths: Tensor
+    labels: Tensor
+    indices: Tensor
+
+    def __len__(self) -> int:
+        return self.labels.shape[0]
+
+    def to(self, device: torch.device | str) -> "NliBatch":
+        """Copy the batch to ``device``."""
+        return NliBatch(*(getattr(self, one.name).to(device) for one in fields(self)))
+
+
+class EncodedPairs:
+    """Pairs of a split as ids in flat arrays; an empty sentence becomes one unknown word."""
+
+    def __init__(self, examples: Sequence[NliExample], vocabulary: Vocabulary) -> None:
+        self._premises = _Ragged(vocabulary.encode(e.premise) for e in examples)
+        self._hypotheses = _Ragged(vocabulary.encode(e.hypothesis) for e in examples)
+        self._labels = np.array([example.label for example in examples], dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    @property
+    def sort_keys(self) -> list[int]:
+        """Sort keys of the pairs: length of the premise, then that of the hypothesis.
+
+        Given to :func:`epoch_batches`, they batch pairs of similar lengths.
+        """
+        step = self._hypotheses.lengths.max(initial=0) + 1
+        keys: list[int] = (self._premises.lengths * step + self._hypotheses.lengths).tolist()
+        return keys
+
+    def collate(self, indices: Sequence[int]) -> NliBatch:
+        """Make a batch of the pairs at ``indices``, in that order.
+
+        Raises:
+            ValueError: ``indices`` is empty.
+        """
+        if not indices:
+            raise ValueError("a batch needs at least one pair")
+        rows = np.asarray(indices, dtype=np.int64)
+        labels = torch.from_numpy(self._labels[rows])
+        premises, hypotheses = self._premises.padded(rows), self._hypotheses.padded(rows)
+        return NliBatch(*premises, *hypotheses, labels, torch.from_numpy(rows))
+
+
+class _Ragged:
+    """Sequences of ids, concatenated in one array; an empty one becomes one unknown word."""
+
+    def __init__(self, sequences: Iterable[Sequence[int]]) -> None:
+        arrays = [np.array(ids or [Vocabulary.UNK], dtype=np.int32) for ids in sequences]
+        self.lengths = np.array([len(array) for array in arrays], dtype=np.int64)
+        self._starts = np.cumsum(self.lengths) - self.lengths
+        self._ids: NDArray[np.int32] = np.concatenate([*arrays, np.zeros(0, dtype=np.int32)])
+
+    def padded(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Return ids ``(B, longest)``, filled with ``PAD``, and lengths ``(B,)``."""
+        lengths = self.lengths[rows]
+        offsets = np.arange(lengths.max())
+        real = offsets < lengths[:, None]
+        places = np.where(real, self._starts[rows][:, None] + offsets, 0)
+        ids = np.where(real, self._ids[places], Vocabulary.PAD).astype(np.int64)
+        return torch.from_numpy(ids), torch.from_numpy(lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeBatch:
+    """Padded batch of ``B`` sentences; position 0 is the root.
+
+    Attributes:
+        words: ids, shape ``(B, n + 1)``; ``BOS`` at position 0, ``PAD`` after the sentence.
+        tags: ids, shape ``(B, n + 1)``, with ``BOS`` and ``PAD`` likewise.
+        heads: position of each word's head, shape ``(B, n + 1)``; -1 at the root and at padding,
+            as in the vertices of ``Arborescence``.
+        lengths: number of words without the root, shape ``(B,)``, always on the CPU.
+        indices: positions of the sentences in their split, shape ``(B,)``.
+    """
+
+    words: Tensor
+    tags: Tensor
+    heads: Tensor
+    lengths: Tensor
+    indices: Tensor
+
+    def __len__(self) -> int:
+        return self.words.shape[0]
+
+    def to(self, device: torch.device | str) -> "TreeBatch":
+        """Copy the batch to ``device``."""
+        moved = (self.words.to(device), self.tags.to(device), self.heads.to(device))
+        return TreeBatch(*moved, self.lengths, self.indices)
+
+
+def collate_trees(trees: Sequence[Tree], indices: Sequence[int]) -> TreeBatch:
+    """Pad the sentences at ``indices`` of a split, in this order, and prepend the root to each."""
+    chosen = [trees[index] for index in indices]
+
+    def pad(rows: Sequence[Sequence[int]], first: int, last: int = Vocabulary.PAD) -> Tensor:
+        tensors = [torch.tensor([first, *row]) for row in rows]
+        return pad_sequence(tensors, batch_first=True, padding_value=last)
+
+    return TreeBatch(
+        words=pad([tree.words for tree in chosen], Vocabulary.BOS),
+        tags=pad([tree.tags for tree in chosen], Vocabulary.BOS),
+        heads=pad([tree.heads for tree in chosen], NO_HEAD, NO_HEAD),
+        lengths=torch.tensor([len(tree.words) for tree in chosen]),
+        indices=torch.tensor(list(indices)),
+    )
+
+
 def epoch_batches(
     lengths: Sequence[int], batch_size: int, seed: int, epoch: int
 ) -> list[list[int]]:
@@ -106,3 +238,17 @@ def _cut(indices: list[int], batch_size: int, batches: int = 1) -> list[list[int
         raise ValueError(f"batch_size is at least 1, not {batch_size}")
     size = batches * batch_size
     return [indices[start : start + size] for start in range(0, len(indices), size)]
+
+
+def word_batches(lengths: Sequence[int], words: int) -> list[list[int]]:
+    """Group sentences by rising length into batches of at most ``words`` words, with padding.
+
+    For evaluation. A longer sentence is a batch of its own.
+    """
+    batches: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batches and (len(batches[-1]) + 1) * lengths[index] <= words:
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+    return batches

@@ -29,18 +29,14 @@ def run(action: str, corpus: str | None, data_dir: Path) -> int:
         DataError: unknown action or corpus, no corpus named to fetch, or a failed download.
     """
     every = declared_corpora()
-    hubs = [name + HUB for name, one in every.items() if one.hub]
     if action not in ("list", "fetch", "verify"):
         raise DataError(f"unknown action {action!r}: choose list, fetch or verify")
     if action == "fetch":
-        direct = [name for name, one in every.items() if one.downloads]
-        return _fetch(every, sorted(direct) + sorted(hubs), corpus, data_dir)
-    if corpus is not None and corpus not in {*every, *hubs}:
-        raise DataError(f"unknown corpus {corpus!r}; there are: {', '.join(sorted(every))}")
+        return _fetch(every, corpus, data_dir)
     if action == "verify":
-        return _verify(every, corpus, data_dir)
-    for one in every.values() if corpus is None else [every[corpus.removesuffix(HUB)]]:
-        describe(one, data_dir)
+        return _verify(every, described(action, corpus, data_dir), data_dir)
+    for name in [*every] if corpus is None else _chosen(every, corpus, data_dir):
+        describe(every[name.removesuffix(HUB)], data_dir)
     return 0
 
 
@@ -81,9 +77,9 @@ def _chosen(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> 
     return names
 
 
-def _fetch(
-    every: Mapping[str, Corpus], fetchable: list[str], corpus: str | None, data_dir: Path
-) -> int:
+def _fetch(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> int:
+    fetchable = sorted(name for name, one in every.items() if one.downloads)
+    fetchable += sorted(name + HUB for name, one in every.items() if one.hub)
     if corpus is None:
         raise DataError(f"fetch needs a corpus; there are: {', '.join(fetchable)}")
     declared = every.get(corpus.removesuffix(HUB))
@@ -102,15 +98,13 @@ def _fetch(
     return 0
 
 
-def _verify(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> int:
-    names = _chosen(every, corpus, data_dir)
-    if not names:
+def _verify(every: Mapping[str, Corpus], rows: list[dict[str, Any]], data_dir: Path) -> int:
+    """Print the result of :func:`described`; return the exit status."""
+    if not rows:
         print(f"nothing has been fetched into {data_dir}; repro data list shows what there is")
-    complete = bool(names)
-    for name in names:
+    for found in rows:
+        name = found["name"]
         declared, hub = every[name.removesuffix(HUB)], name.endswith(HUB)
-        found = _verified(declared, data_dir, hub)
-        complete &= found["complete"]
         if not declared.downloads and not hub:
             print(f"{name}: {found['right']} of {len(declared.expected)} files are in {data_dir}")
             for path in declared.expected:
@@ -128,7 +122,7 @@ def _verify(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> 
                 print(f"  {state}  … and {len(absent) - SHOWN} more")
         if not found["complete"]:
             print(f"  repair with: repro data fetch {name} data_dir={data_dir}")
-    return 0 if complete else 1
+    return 0 if rows and all(found["complete"] for found in rows) else 1
 
 
 def _verified(corpus: Corpus, data_dir: Path, hub: bool) -> dict[str, Any]:

@@ -15,20 +15,14 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
-
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from repro.checksums import sha256_of_file
 from repro.config.schema.nli import NliReading
 from repro.data.corpora.inference import LABELS, UNLABELLED, SentencePairs
 from repro.data.files import decoded_lines, numbered_lines, parse_json_object, sha256_of
-from repro.data.vocabulary import Vocabulary
 from repro.errors import DataError
 
 LONGEST = 1000
@@ -424,85 +418,3 @@ def _text(record: Mapping[str, object], key: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"expected a text under {key!r}, found {type(value).__name__}")
     return value
-
-
-@dataclass(frozen=True, eq=False)
-class NliBatch:
-    """Padded batch of ``B`` pairs.
-
-    Attributes:
-        premise: ids, shape ``(B, m)``, filled with ``PAD``.
-        premise_lengths: number of real words, at least 1, shape ``(B,)``.
-        hypothesis: ids, shape ``(B, n)``, filled with ``PAD``.
-        hypothesis_lengths: likewise.
-        labels: indices into the labels of the corpus, shape ``(B,)``.
-        indices: positions of the pairs in their split, shape ``(B,)``.
-    """
-
-    premise: Tensor
-    premise_lengths: Tensor
-    hypothesis: Tensor
-    hypothesis_lengths: Tensor
-    labels: Tensor
-    indices: Tensor
-
-    def __len__(self) -> int:
-        return self.labels.shape[0]
-
-    def to(self, device: torch.device | str) -> "NliBatch":
-        """Copy the batch to ``device``."""
-        return NliBatch(*(getattr(self, one.name).to(device) for one in fields(self)))
-
-
-class EncodedPairs:
-    """Pairs of a split as ids in flat arrays; an empty sentence becomes one unknown word."""
-
-    def __init__(self, examples: Sequence[NliExample], vocabulary: Vocabulary) -> None:
-        self._premises = _Ragged(vocabulary.encode(e.premise) for e in examples)
-        self._hypotheses = _Ragged(vocabulary.encode(e.hypothesis) for e in examples)
-        self._labels = np.array([example.label for example in examples], dtype=np.int64)
-
-    def __len__(self) -> int:
-        return len(self._labels)
-
-    @property
-    def sort_keys(self) -> list[int]:
-        """Sort keys of the pairs: length of the premise, then that of the hypothesis.
-
-        Given to :func:`repro.data.batching.epoch_batches`, they batch pairs of similar lengths.
-        """
-        step = self._hypotheses.lengths.max(initial=0) + 1
-        keys: list[int] = (self._premises.lengths * step + self._hypotheses.lengths).tolist()
-        return keys
-
-    def collate(self, indices: Sequence[int]) -> NliBatch:
-        """Make a batch of the pairs at ``indices``, in that order.
-
-        Raises:
-            ValueError: ``indices`` is empty.
-        """
-        if not indices:
-            raise ValueError("a batch needs at least one pair")
-        rows = np.asarray(indices, dtype=np.int64)
-        labels = torch.from_numpy(self._labels[rows])
-        premises, hypotheses = self._premises.padded(rows), self._hypotheses.padded(rows)
-        return NliBatch(*premises, *hypotheses, labels, torch.from_numpy(rows))
-
-
-class _Ragged:
-    """Sequences of ids, concatenated in one array; an empty one becomes one unknown word."""
-
-    def __init__(self, sequences: Iterable[Sequence[int]]) -> None:
-        arrays = [np.array(ids or [Vocabulary.UNK], dtype=np.int32) for ids in sequences]
-        self.lengths = np.array([len(array) for array in arrays], dtype=np.int64)
-        self._starts = np.cumsum(self.lengths) - self.lengths
-        self._ids: NDArray[np.int32] = np.concatenate([*arrays, np.zeros(0, dtype=np.int32)])
-
-    def padded(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """Return ids ``(B, longest)``, filled with ``PAD``, and lengths ``(B,)``."""
-        lengths = self.lengths[rows]
-        offsets = np.arange(lengths.max())
-        real = offsets < lengths[:, None]
-        places = np.where(real, self._starts[rows][:, None] + offsets, 0)
-        ids = np.where(real, self._ids[places], Vocabulary.PAD).astype(np.int64)
-        return torch.from_numpy(ids), torch.from_numpy(lengths)

@@ -2,9 +2,8 @@ r"""Sufficient statistics: what each example adds to a corpus metric, and the me
 
 A metric of a corpus is :math:`f(\sum_i s_i)`, where the vector :math:`s_i` belongs to example
 ``i``. Means and shares have :math:`s_i = (\text{numerator}, \text{denominator})`; BLEU has the
-counts of :func:`repro.evaluation.metrics.translation.token_counts`, METEOR those of
-:func:`repro.evaluation.meteor.meteor_statistics`. A macro average is the mean of :math:`f` over
-groups of examples.
+counts of :func:`repro.evaluation.metrics.translation.token_counts`. A macro average is the mean of
+:math:`f` over groups of examples.
 """
 
 from collections.abc import Callable, Hashable, Sequence

@@ -1,19 +1,35 @@
 """Writing of the report of one scale to the results folder."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from repro.data.files import write_if_changed
 from repro.report.document import Document, Section, build_document, sweep_document
 from repro.report.figures import read_figure_data, render_figure
 from repro.report.grid import linked_runs
+from repro.report.many_runs import Row, compared_run, comparison_page, label_of, list_page
 from repro.report.render_csv import csv_table
-from repro.report.render_html import PAGES, STYLE, html_comparison, html_report, html_run, style
+from repro.report.render_html import (
+    CHARTS,
+    PAGES,
+    RUNS_PAGE,
+    STYLE,
+    html_report,
+    html_run,
+    template_text,
+)
 from repro.report.render_latex import latex_table
 from repro.report.render_markdown import markdown_report, markdown_table
-from repro.report.run_pages import run_page
 from repro.report.sweeps import SweepView
-from repro.results import Archive, figure_path, require_writable, run_folder, scale_dir, table_path
+from repro.results import (
+    Archive,
+    Record,
+    figure_path,
+    require_writable,
+    run_folder,
+    scale_dir,
+    table_path,
+)
 from repro.results.sweeps import sweep_path
 
 
@@ -64,7 +80,24 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
 
 
 def _write_pages(archive: Archive, document: Document, folder: Path) -> None:
-    """Write a page per run that the report shows, and one of any two; delete the others."""
+    """Write a page for each run, one that compares runs, and one of all; delete the others."""
+    rows = _write_run_pages(archive, document, "report.html", archive.records)
+    names = {row["id"] for row in rows}
+    for path in folder.glob("*.html"):
+        if path.stem not in names:
+            path.unlink()
+    if rows:
+        rows.sort(key=lambda row: str(row["group"]))
+        first = [row["id"] for row in rows[:2]]
+        compared = comparison_page(rows, first, {}, archive.scale)
+        write_if_changed(folder / "compare.html", compared.encode())
+        write_if_changed(folder.parent / RUNS_PAGE, list_page(archive).encode())
+
+
+def _write_run_pages(
+    archive: Archive, document: Document, report: str, records: Sequence[Record]
+) -> list[Row]:
+    """Write pages of runs that link to a report of them; return the runs for a comparison."""
     shown: dict[str, dict[str, str]] = {}
     labels: dict[str, str] = {}
     parts: list[tuple[str, str, Section | SweepView]]
@@ -72,30 +105,36 @@ def _write_pages(archive: Archive, document: Document, folder: Path) -> None:
     parts += [(one.sweep.anchor, f"sweep {one.sweep.name}", one) for one in document.sweeps]
     for anchor, name, part in parts:
         for label, run in linked_runs((*part.grids, *part.details)):
-            shown.setdefault(run.run_id, {})[anchor] = name
+            shown.setdefault(run.run_id, {})[f"../{report}#{anchor}"] = name
             labels.setdefault(run.run_id, f"{label}, {run.label}" if run.label else label)
-    pages = []
-    for record in (record for record in archive.records if record.run_id in shown):
+    folder, rows = scale_dir(archive.results_dir, archive.scale) / PAGES, []
+    paged = {record.run_id for record in records}
+    for record in records:
+        name, places = f"{record.run_id}.html", shown.get(record.run_id, {})
         home = run_folder(archive.results_dir, archive.scale, record.run_id)
-        pages.append(run_page(record, home, list(shown[record.run_id].items())))
-    files = {page.record.run_id: html_run(page, shown) for page in pages}
-    if pages:
-        files["compare"] = html_comparison(pages, labels)
-        write_if_changed(folder / STYLE, style().encode())
-    for name, text in files.items():
-        write_if_changed(folder / f"{name}.html", text.encode())
-    for page in folder.glob("*.html"):
-        if page.stem not in files:
-            page.unlink()
+        row = compared_run(record, home, labels.get(record.run_id) or label_of(record), name)
+        page = html_run(record, row, places, paged, report == "report.html")
+        write_if_changed(folder / name, page.encode())
+        rows.append({**row, "group": next(iter(places.values()), "in no table")})
+    for name in (STYLE, CHARTS) if rows else ():
+        write_if_changed(folder / name, template_text(name).encode())
+    return rows
 
 
 def build_sweep_report(archive: Archive, name: str) -> Path:
     """Write the page of one sweep and return its path, ``sweeps/<name>.html``.
 
+    Runs of the sweep that have no page yet get one.
+
     Raises:
         ResultsError: there is no sweep of this name, or none of its runs is done.
     """
-    page = sweep_path(archive.results_dir, archive.scale, name, "html")
-    pages = scale_dir(archive.results_dir, archive.scale) / PAGES
-    write_if_changed(page, html_report(sweep_document(archive, name), pages, "../").encode())
-    return page
+    file = sweep_path(archive.results_dir, archive.scale, name, "html")
+    folder = scale_dir(archive.results_dir, archive.scale) / PAGES
+    document = sweep_document(archive, name)
+    runs = {run for view in document.sweeps for run in view.sweep.runs}
+    runs -= {path.stem for path in folder.glob("*.html")}
+    records = [record for record in archive.records if record.run_id in runs]
+    _write_run_pages(archive, document, f"{file.parent.name}/{file.name}", records)
+    write_if_changed(file, html_report(document, folder, "../").encode())
+    return file

@@ -443,9 +443,7 @@ def _earlier_note(table: Table, records: Sequence[Measurement], everywhere: bool
         return ""
     values = "Every value was" if everywhere else EARLIER
     epochs = ", ".join(map(str, sorted({one.epoch for one in earlier})))
-    departs = dict.fromkeys(
-        item for one in earlier for item in one.departs if ".shown=" not in item
-    )
+    departs = dict.fromkeys(item for one in earlier for item in one.departs)
     settings = f"; settings then: {', '.join(departs)}" if departs else ""
     return (
         f"{values} computed by an earlier version of the code (numeric epoch {epochs}{settings}); "

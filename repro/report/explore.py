@@ -4,14 +4,11 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from repro.config.errors import ConfigError
-from repro.config.planning import planned
 from repro.errors import meant
 from repro.evaluation.metrics import form_of, metric_of
 from repro.report.significance import Comparer
@@ -144,7 +141,7 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
         records = [every[row] for row in selected(frame_of(every), filters).index]
     if len(records) < 2:
         raise ResultsError(f"expected two runs or more to compare, found {len(records)}")
-    sides = [_completed(record) for record in records]
+    sides = [record.settings for record in records]
     keys = dict.fromkeys(key for side in sides for key in side)
     settings = {key: [side.get(key) for side in sides] for key in keys}
     settings = {k: values for k, values in settings.items() if len({*map(text_of, values)}) > 1}
@@ -167,7 +164,7 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
 
 
 def _tested(comparer: Comparer, name: str, first: Record, one: Record) -> dict[str, float] | None:
-    """Return p-values for two runs that predicted the same examples; else None."""
+    """Return the p-value for two runs that predicted the same examples; else None."""
     same = (one.scale, one.fingerprint) == (first.scale, first.fingerprint)
     both = one is not first and name in one.metrics and name in first.metrics
     if not (same and both and form_of(name) is not None):
@@ -175,7 +172,7 @@ def _tested(comparer: Comparer, name: str, first: Record, one: Record) -> dict[s
     found = comparer.compare([(Measurement.of(one, name), Measurement.of(first, name))])
     if found is None:
         return None
-    return {"bootstrap": found.p_bootstrap, "randomisation": found.p_randomisation}
+    return {"randomisation": found.p_value}
 
 
 def print_comparison(found: dict[str, Any]) -> None:
@@ -214,11 +211,3 @@ def print_comparison(found: dict[str, Any]) -> None:
     note = "*: best; ↑, ↓: higher or lower is better; in parentheses: difference from the first run"
     note += ", p of approximate randomisation over the examples" if tests else ""
     print(textwrap.fill(note, width))
-
-
-def _completed(record: Record) -> dict[str, Any]:
-    """Add the defaults of settings that are newer than the record."""
-    defaults: dict[str, Any] = {}
-    with suppress(ConfigError):  # a choice that no longer exists
-        defaults = dict(planned(record.overrides).defaults)
-    return defaults | record.settings

@@ -8,7 +8,7 @@ from repro.report.table import Table
 from repro.results.frame import escape_formula
 
 MEASURED = (
-    "mean", "std", "seeds_found", "seeds_wanted", "values", "p_bootstrap", "p_randomisation",
+    "mean", "std", "seeds_found", "seeds_wanted", "values", "p_value",
 )  # fmt: skip
 
 
@@ -17,7 +17,7 @@ def csv_table(table: Table) -> str:
 
     Returns:
         Text with the columns: the row's axes, ``column``, ``metric``, ``scale``, mean, sample
-        standard deviation, numbers of seeds, values joined by spaces, p-values of the paired tests
+        standard deviation, numbers of seeds, values joined by spaces, p-value of the paired test
         against the baseline (blank without a test), the paper's value and standard deviation, and
         at full scale the difference. At any other scale the title of the paper's column says that
         its values are not comparable.
@@ -34,10 +34,10 @@ def csv_table(table: Table) -> str:
             ours = [""] * (1 + len(MEASURED))
             if row in table.rows:
                 one = cell.comparison
-                tests = (None, None) if one is None else (one.p_bootstrap, one.p_randomisation)
+                test = None if one is None else one.p_value
                 counts = (str(cell.found), str(cell.wanted), " ".join(map(repr, cell.values)))
                 means = map(_number, (cell.mean, cell.std))
-                ours = [table.scale, *means, *counts, *map(_number, tests)]
+                ours = [table.scale, *means, *counts, _number(test)]
             printed = (cell.published, cell.published_std, *[cell.difference] * full)
             writer.writerow([*texts, *ours, *map(_number, printed)])
     return buffer.getvalue()

@@ -4,28 +4,34 @@ import base64
 import hashlib
 import json
 import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from repro.report.cell import MISSING
+from repro.evaluation.metrics import metric_of
+from repro.report.cell import MISSING, number_text
+from repro.report.charts import Chart
 from repro.report.claims import GENERATED, METHOD, Verdict
 from repro.report.document import Document
 from repro.report.grid import Grid
 from repro.report.margins import TICKS, margin_of, verdict_word
 from repro.report.provenance import GENERATED_SCALE
-from repro.report.run_pages import HEIGHT, WIDTH, RunPage
+from repro.report.sweeps import SweepView
+from repro.results import Record
 
 _CELL = re.compile(r"([\d.]+)(\*?)((?: ± [\d.]+)?(?: \(\d+/\d+\))?)([^\d\s]*)")
 """Pattern of a cell: value, sign of significance, spread with count of runs, marks."""
 _BROKEN = re.compile(r"(?<=\b\w)-(?=\w)|(?<=\w)-(?=\w\b)")
 """Hyphens beside a single letter, as in R-1 or m-SparseMAP, at which no line should break."""
-PAGES, STYLE = "pages", "style.css"
-"""Name of the folder of the pages of runs, next to the report, and of their style."""
+PAGES, STYLE, CHARTS = "pages", "style.css", "charts.js"
+"""Name of the folder of the pages of runs, next to the report, and of their style and script."""
+RUNS_PAGE, MAPPINGS_PAGE = "runs.html", "mappings.html"
+"""Names of the page of all runs, next to the report, and of the mappings, one folder above."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -41,13 +47,23 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
     drawn = {s.anchor: s.figure.svg for s in document.sections if s.figure is not None}
     drawn |= {view.sweep.anchor: view.svg for view in document.sweeps}
     generated = document.scale == GENERATED_SCALE
+    paged = {page.stem for page in pages.glob("*.html")} if pages else set()
+    others = (("All runs", RUNS_PAGE), ("The mappings", f"../{MAPPINGS_PAGE}")) if pages else ()
+    home = pages.parent if pages else Path()
+
+    def linked(view: SweepView) -> list[dict[str, Any]]:
+        pages = {run: f"{above}{PAGES}/{run}.html" for run in paged}
+        return [{**chart, "page": pages.get(chart["id"])} for chart in view.charts]
+
     judged = (one for paper in document.claims for one in (*paper.measured, *paper.unmeasured))
     counts = Counter(one.verdict for one in judged)
     return _render(
         "report.html.j2",
         document=document,
-        style=Markup(style()),
+        style=Markup(template_text(STYLE)),
         **_script("report.js"),
+        charts={view.sweep.anchor: embed(linked(view)) for view in document.sweeps if view.charts},
+        others=[(title, f"{above}{file}") for title, file in others if (home / file).exists()],
         linked={section.anchor for section in document.sections},
         drawings={
             anchor: Markup(svg.read_text(encoding="utf-8"))
@@ -56,7 +72,7 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
         },
         missing=MISSING,
         pages=f"{above}{PAGES}",
-        paged={page.stem for page in pages.glob("*.html")} if pages else set(),
+        paged=paged,
         margin_of=partial(margin_of, generated=generated),
         ticks=TICKS,
         generated=generated,
@@ -68,51 +84,69 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
     )
 
 
-def html_run(page: RunPage, paged: Collection[str] = ()) -> str:
-    """Render the page of one run, which links to those of other runs that are ``paged``."""
-    return _render("run.html.j2", page=page, paged=paged, width=WIDTH, height=HEIGHT)
-
-
-def html_comparison(pages: Sequence[RunPage], labels: Mapping[str, str]) -> str:
-    """Render the page that compares any two runs.
+def html_run(
+    record: Record,
+    chart: Chart,
+    artefacts: Mapping[str, str],
+    paged: Collection[str] = (),
+    listed: bool = True,
+) -> str:
+    """Render the page of one run, which contains no text of a corpus.
 
     Args:
-        pages: the runs, at least one.
-        labels: by run, a text that distinguishes it from the other runs of its artefact.
+        record: the run's record.
+        chart: its curves of training, if there are any.
+        artefacts: names of the artefacts that show it, by address.
+        paged: other runs that have pages, for links.
+        listed: whether there are a report, a list of all runs and a page that compares them.
     """
-    settings = [page.record.settings for page in pages]
-    every = {key for one in settings for key in one}
-    varying = {key for key in every if len({str(one.get(key, "")) for one in settings}) > 1}
-    groups, runs = defaultdict[str, list[tuple[str, str]]](list), {}
-    for page in pages:
-        run_id = page.record.run_id
-        groups[page.artefacts[0][1]].append((run_id, labels[run_id]))
-        runs[run_id] = {
-            "settings": {k: str(v) for k, v in page.record.settings.items() if k in varying},
-            "metrics": {name: value for name, value, _ in page.metrics},
-            "curves": {curve.name: curve.values for curve in page.curves},
-        }
-    # Without `<`, no text of a run can close the script element that contains it.
-    content = json.dumps(runs, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
-    return _render(
-        "compare.html.j2",
-        scale=pages[0].record.scale,
-        groups=sorted(groups.items()),
-        runs=Markup(content),
-        **_script("compare.js"),
-    )
+    metrics = [
+        (name, number_text(value, metric_of(name).digits), record.signatures[name])
+        for name, value in sorted(record.metrics.items())
+    ]
+    curves = embed([chart]) if chart["y"] else ""
+    content = {"record": record, "metrics": metrics, "artefacts": artefacts, "chart": curves}
+    return _render("run.html.j2", **content, paged=paged, listed=listed)
+
+
+def html_page(name: str, data: object, code: str = "", **values: object) -> str:
+    """Render a page that a script of the same name fills in.
+
+    Args:
+        name: name of the template and of the script.
+        data: what the script reads, as values for JSON.
+        code: digest of the code that made the data.
+        values: further values for the template.
+    """
+    script, css = _script(f"{name}.js"), Markup(template_text(STYLE))
+    digest = code + sources_digest(name)
+    page = {"data": embed(data), "digest": digest, "style": css, **script, **values}
+    return _render(f"{name}.html.j2", **page)
+
+
+def sources_digest(name: str) -> str:
+    """Return a digest of the files that make up the pages of a name, without their data."""
+    files = (f"{name}.html.j2", f"{name}.js", "page.html.j2", CHARTS, STYLE)
+    content = b"".join((_TEMPLATES / file).read_bytes() for file in files)
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def embed(value: object) -> Markup:
+    """Format JSON for a script element, which no text in it can close: there is no ``<``."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return Markup(text.replace("<", "\\u003c"))
 
 
 def _script(name: str) -> dict[str, str]:
-    """Read a script and compute the hash by which the Content-Security-Policy allows it."""
-    script = (_TEMPLATES / name).read_text(encoding="utf-8")
+    """Read a script after that of charts; add the hash with which pages may contain them."""
+    script = template_text(CHARTS) + template_text(name)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     return {"script": Markup(script), "script_hash": f"sha256-{digest}"}
 
 
-def style() -> str:
-    """Return the style of all pages: embedded in a report, a file beside the pages of runs."""
-    return (_TEMPLATES / STYLE).read_text(encoding="utf-8")
+def template_text(name: str) -> str:
+    """Read a template, script or style."""
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def _render(template: str, **values: object) -> str:

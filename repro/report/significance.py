@@ -8,12 +8,7 @@ from pathlib import Path
 from repro.checksums import DamagedFileError
 from repro.config.experiment import Experiment
 from repro.evaluation.metrics import form_of, metric_of
-from repro.evaluation.significance import (
-    approximate_randomisation,
-    bootstrap_signature,
-    paired_bootstrap,
-    randomisation_signature,
-)
+from repro.evaluation.significance import approximate_randomisation, signature
 from repro.evaluation.sufficient_statistics import GROUPS
 from repro.report.cell import LEVEL, SIGN, measured, number_text
 from repro.report.grid import Grid, plain_grid
@@ -28,8 +23,7 @@ from repro.results import (
 )
 
 _log = logging.getLogger(__name__)
-SIGNATURE = f"{bootstrap_signature()} {randomisation_signature()}"
-TEST_TITLES = ("examples", "runs", "difference", "p, bootstrap", "p, randomisation")
+TEST_TITLES = ("examples", "runs", "difference", "p")
 _P_DIGITS = 4
 
 Pairs = list[tuple[Measurement, Measurement]]
@@ -51,7 +45,7 @@ class Comparer:
         self._read = cache(lambda run: run_folder(results_dir, scale, run).read_statistics())
 
     def compare(self, pairs: Pairs, compute: bool = True) -> Comparison | None:
-        """Look up or compute both tests of one metric of runs against the baseline.
+        """Look up or compute the test of one metric of runs against the baseline.
 
         Returns None if the statistics of a run are missing or damaged, or if the tests are not
         known and ``compute`` is false.
@@ -61,7 +55,7 @@ class Comparer:
         """
         metric, sides = pairs[0][0].metric, [*zip(*pairs, strict=True)]
         runs, others = (" ".join(one.run_id for one in side) for side in sides)
-        identity = (metric, runs, others, SIGNATURE)
+        identity = (metric, runs, others, signature())
         if identity in self._known or not compute:
             return self._known.get(identity)
         form = form_of(metric)
@@ -79,18 +73,16 @@ class Comparer:
             if other != groups:
                 raise ResultsError(f"run {run}: other groups in the statistics of {metric}")
         first, second = ([arrays[metric] for arrays in side] for side in kept)
-        bootstrap = paired_bootstrap(first, second, form, groups=groups)
-        randomisation = approximate_randomisation(first, second, form, groups=groups)
+        test = approximate_randomisation(first, second, form, groups=groups)
         self._changed = True
         self._known[identity] = Comparison(
             metric=metric,
             runs=runs,
             baseline_runs=others,
-            signature=f"{bootstrap.signature} {randomisation.signature}",
+            signature=test.signature,
             examples=len(first[0]),
-            difference=bootstrap.difference,
-            p_bootstrap=bootstrap.p_value,
-            p_randomisation=randomisation.p_value,
+            difference=test.difference,
+            p_value=test.p_value,
         )
         return self._known[identity]
 
@@ -141,7 +133,7 @@ def compare_rows(
 
 
 def significance_grid(table: Table) -> Grid | None:
-    """Lay out difference and p-values of every cell that was compared; None without any."""
+    """Lay out difference and p-value of every cell that was compared; None without any."""
     if not table.comparisons:
         return None
     rows = [
@@ -176,15 +168,14 @@ def significance_note(table: Table) -> str:
     different = any(cell.significant for row in table.rows for cell in row.cells)
     return (
         f"{f'{SIGN} differs' if different else 'No value differs'} from "
-        f"{baseline}: p < {LEVEL} in a paired bootstrap and in approximate "
-        "randomisation over the test examples. The tests take the trained runs as given; p-values "
-        "are not corrected for multiple comparisons."
+        f"{baseline}: p < {LEVEL} in approximate randomisation over the test examples. The test "
+        "takes the trained runs as given; p-values are not corrected for multiple comparisons."
     )
 
 
 def comparison_texts(one: Comparison) -> tuple[str, ...]:
-    """Format numbers of examples and runs, the difference and both p-values."""
+    """Format numbers of examples and runs, the difference and the p-value."""
     digits = metric_of(one.metric).digits
     difference = f"{one.difference:+.{digits}f}".replace("-", "−")
-    p_values = (number_text(p, _P_DIGITS) for p in (one.p_bootstrap, one.p_randomisation))
-    return (str(one.examples), str(len(one.runs.split())), difference, *p_values)
+    p_value = number_text(one.p_value, _P_DIGITS)
+    return str(one.examples), str(len(one.runs.split())), difference, p_value

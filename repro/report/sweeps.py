@@ -12,12 +12,13 @@ from matplotlib.axes import Axes
 
 from repro.evaluation.metrics import METRICS, metric_of
 from repro.report.cell import Cell, CellRunLink, run_link
+from repro.report.charts import Chart, chart_of
 from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes, plain_style
 from repro.report.figures.curves import draw_band, metric_label
 from repro.report.figures.styles import SERIES
 from repro.report.grid import Grid, GridColumn, block_rows, plain_grid
 from repro.report.significance import TEST_TITLES, Comparer, comparison_texts
-from repro.results import Archive, Measurement, Record, atomic_write_text
+from repro.results import Archive, Measurement, Record, atomic_write_text, run_folder
 from repro.results.sweeps import SEED, Sweep, sweep_path
 
 _CURVE, _HEIGHT, _HEAT_CELL = 5.2, 3.4, 0.85
@@ -50,6 +51,7 @@ class SweepView:
         notes: explanations of the metric and the marks.
         finished: end of the last run, ISO 8601; blank if unknown.
         best: the run with the best value, None if there is none.
+        charts: curves of training of each run whose folder is there.
     """
 
     sweep: Sweep
@@ -61,6 +63,7 @@ class SweepView:
     notes: tuple[str, ...]
     finished: str = ""
     best: CellRunLink | None = None
+    charts: tuple[Chart, ...] = ()
 
 
 def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
@@ -100,6 +103,13 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
         for point in points
         for value, run in zip(point.cell.values, point.cell.runs, strict=True)
     ]
+    charts = [
+        chart_of(
+            run_folder(archive.results_dir, sweep.scale, run),
+            ", ".join(f"{key}={value}" for key, value in sweep.runs[run].items()),
+        )
+        for run in records
+    ]
     pick = min if metric_of(metric).higher_is_better is False else max
     seeds = len(sweep.axes.get(SEED, [""]))
     spread = f"; mean ± sample standard deviation over {seeds} seeds" if seeds > 1 else ""
@@ -112,17 +122,18 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
         description=description,
         notes=(
             f"{metric}{spread}. Bold: best; * differs from the first combination "
-            f"({_label(sweep, points[0])}): p < 0.05 by both paired tests.",
+            f"({_label(sweep, points[0])}): p < 0.05 by the paired test.",
         ),
         finished=max(record.finished for record in records.values()),
         best=pick(found)[1] if found else None,
+        charts=tuple(chart for chart in charts if chart["y"]),
     )
 
 
 def main_metric(records: Sequence[Record]) -> str:
     """Return the test metric that training monitors, else the first to be maximised."""
     metrics = records[0].metrics
-    select = records[0].settings.get("training.select")  # recorded name of monitor
+    select = records[0].settings.get("training.monitor")
     higher = [f"test/{name}" for name, one in METRICS.items() if one.higher_is_better]
     wanted = (f"test/{select}", *higher, f"dev/{select}", *metrics)
     return next(name for name in wanted if name in metrics)

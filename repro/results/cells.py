@@ -6,19 +6,19 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from repro import NUMERIC_EPOCH
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.identity import NUISANCE
-from repro.config.planning import PlannedRun, Plans, differences, may_match, plan_runs
+from repro.config.planning import PlannedRun, Plans, may_match, plan_runs
 from repro.evaluation.metrics import best_value
 from repro.results.layout import plans_path
 from repro.results.record import Record, check_types
 from repro.results.store import read_records
 
 _Found = tuple[Record, Sequence[str]]
-"""Record of a planned run, and the settings in which an earlier run differs from the plan."""
+"""Record of a planned run, and its outdated settings."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Measurement:
     versions: str
     wall_time: float
     tuned: float | None  # value of the setting that is tuned in this cell; None if none is
-    departs: list[str]  # key=value of the settings in which an earlier run differs from the plan
+    departs: list[str]  # KEY=VALUE of the outdated settings of the run
     diverged: bool = False  # whether the training of the run diverged
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class Measurement:
 
     @property
     def earlier(self) -> bool:
-        """Return whether the run is of another numeric epoch or protocol than the current one."""
+        """Return whether the run is of another numeric epoch, or has outdated settings."""
         return self.epoch != NUMERIC_EPOCH or bool(self.departs)
 
 
@@ -89,7 +89,7 @@ class Archive:
         results_dir: the results folder.
         scale: name of the scale.
         extra: by artefact, overrides to add to its planned configurations.
-        fresh: ignore runs of other numeric epochs, earlier protocols or changed defaults.
+        fresh: ignore runs of other numeric epochs, or with outdated settings.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Archive:
             for name, overrides in (extra or {}).items()
         }
         self.plans = Plans(plans_path(results_dir, scale))
-        self._found: dict[tuple[Any, ...], _Found | None] = {}
+        self._found: dict[tuple[tuple[str, ...], ...], _Found | None] = {}
         self._measured: dict[str, list[Measurement]] = {}
 
     @cached_property
@@ -124,7 +124,7 @@ class Archive:
     def find(self, run: PlannedRun) -> Record | None:
         """Find the recorded run of a planned configuration.
 
-        Of several, one without changed defaults is preferred, then one of the newest epoch, then
+        Of several, one without outdated settings is preferred, then one of the newest epoch, then
         the one that finished last.
         """
         found = self._find(run)
@@ -132,28 +132,32 @@ class Archive:
 
     def _find(self, run: PlannedRun) -> _Found | None:
         overrides = (*run.overrides, *self._extra.get(run.experiment, ()))
-        key = overrides, run.seed, run.superseded
 
         def preference(found: _Found) -> tuple[bool, int, str, str]:
             record, departs = found
             return not departs, record.epoch, record.finished, record.run_id
 
+        key = overrides, run.superseded
         if key not in self._found:  # artefacts share many configurations
             candidates = [
-                (record, (*protocol, *changed))
+                (record, (*protocol, *departs))
                 for protocol in dict.fromkeys([(), () if self.fresh else run.superseded])
                 for record in self._by_seed[run.seed]
-                if (changed := self._changed((*overrides, *protocol), record)) is not None
+                if (departs := self._departs((*overrides, *protocol), record)) is not None
             ]
             self._found[key] = max(candidates, key=preference, default=None)
         return self._found[key]
 
-    def _changed(self, overrides: tuple[str, ...], record: Record) -> list[str] | None:
-        """List the changed defaults of a run; None if it is not a run of this configuration."""
-        if not may_match(overrides, record.settings):
+    def _departs(self, overrides: tuple[str, ...], record: Record) -> list[str] | None:
+        """List the outdated settings of a run; None if it is not a run of this configuration."""
+        known = {key: v for key, v in record.settings.items() if key not in record.outdated}
+        if not may_match(overrides, known):
             return None
-        changed = differences(self.plans[overrides], record.settings, record.overrides)
-        return None if self.fresh and changed else changed
+        plan = self.plans[overrides]
+        changed = [key for key in plan if record.settings.get(key, ...) != plan[key]]
+        if changed and (self.fresh or {*changed} - {*record.outdated}):
+            return None
+        return [f"{key}={record.settings[key]}" for key in changed]
 
     def measurements(self, experiment: Experiment) -> list[Measurement]:
         """Return every metric of every recorded run of an artefact, including tuning runs."""
@@ -200,7 +204,7 @@ class Archive:
                     continue
                 tuned = record.settings.get(run.setting, run.value)
                 same = replace(run, seed=record.seed, value=tuned).overrides
-                if self._changed(same, record) is not None:
+                if self._departs(same, record) is not None:
                     found.append(name)
                     break
         return found

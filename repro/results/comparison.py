@@ -12,29 +12,28 @@ from repro.results.layout import comparisons_path
 from repro.results.record import check_types
 
 Identity = tuple[str, str, str, str]
-"""Metric, runs, runs of the baseline and signature of the tests, which determine the result."""
+"""Metric, runs, runs of the baseline and signature of the test, which determine the result."""
 
 
 @dataclass(frozen=True, order=True)
 class Comparison:
-    """Paired tests of one metric between runs and those of a baseline, paired by seed.
+    """Paired test of one metric between runs and those of a baseline, paired by seed.
 
     Raises:
-        ResultsError: a p-value is outside (0, 1], or there is no example.
+        ResultsError: the p-value is outside (0, 1], or there is no example.
     """
 
     metric: str  # full name
     runs: str  # IDs of the runs, joined by spaces, in the order of their seeds
     baseline_runs: str  # IDs of the baseline's runs, of the same seeds
-    signature: str  # signatures of both tests, joined by a space
+    signature: str  # signature of the test
     examples: int  # number of examples that both predicted
     difference: float  # value of the runs minus that of the baseline, mean over the seeds
-    p_bootstrap: float  # p-value of the paired bootstrap
-    p_randomisation: float  # p-value of approximate randomisation
+    p_value: float  # p-value of approximate randomisation
 
     def __post_init__(self) -> None:
-        if not (0 < self.p_bootstrap <= 1 and 0 < self.p_randomisation <= 1):
-            raise ResultsError(f"p-values of {self.metric}, {self.runs} are not in (0, 1]")
+        if not 0 < self.p_value <= 1:
+            raise ResultsError(f"p-value of {self.metric}, {self.runs} is not in (0, 1]")
         if self.examples < 1:
             raise ResultsError(f"{self.metric}, {self.runs}: expected at least one example")
         check_types(Comparison, vars(self))
@@ -45,7 +44,7 @@ class Comparison:
         return self.metric, self.runs, self.baseline_runs, self.signature
 
 
-_PARSERS = (str, str, str, str, int, float, float, float)
+_PARSERS = (str, str, str, str, int, float, float)
 _FIELDS = [field.name for field in fields(Comparison)]
 
 

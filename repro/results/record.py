@@ -4,7 +4,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -52,6 +52,8 @@ class Record:
         finished: time of its end, UTC, ISO 8601; blank if unknown.
         command: shell command that repeats the run.
         members: names of the runs of an ensemble; empty for a run.
+        outdated: settings, with dotted keys, whose default or protocol has changed since the run.
+            They are not compared when a cell looks for its runs, and its value is marked.
 
     Raises:
         ResultsError: a field has the wrong type or is out of range.
@@ -74,6 +76,7 @@ class Record:
     finished: str
     command: str
     members: list[str]
+    outdated: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         check_types(Record, vars(self))

@@ -1,6 +1,6 @@
 """Listing and removal of run folders; the records of finished runs stay."""
 
-import shutil
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from repro.errors import UserError
 from repro.results import RunFolder, read_records, recent_runs
 from repro.results.frame import text_of
 from repro.runs.display import read_sweep
-from repro.runs.locking import is_claimed
+from repro.runs.locking import RunBusyError, is_claimed, remove_locked, run_lock
 from repro.runs.show import run_state
 
 Row = dict[str, Any]
@@ -93,12 +93,28 @@ def needed(results_dir: Path) -> dict[str, str]:
     return reasons
 
 
-def remove(rows: Sequence[Row], weights: bool) -> int:
-    """Remove the folders of runs, or only their weights; return the number of bytes freed."""
-    freed = 0
+def remove(rows: Sequence[Row], weights: bool) -> list[int]:
+    """Remove the folders of runs, or only their weights, each while its lock is held.
+
+    A run that was begun or has ended since it was listed stays; a line on standard error says so.
+
+    Returns:
+        The bytes freed by each removal.
+    """
+    freed = []
     for row in rows:
         folder = RunFolder(Path(row["folder"]))
-        freed += folder.remove_weights() if weights else row["bytes"]
-        if not weights:
-            shutil.rmtree(folder.path)
+        if folder.status == "absent":  # removed by another process
+            continue
+        try:
+            with run_lock(folder.path):
+                if folder.status != {"interrupted": "running"}.get(row["state"], row["state"]):
+                    print(f"{row['run_id']} stays: it is {folder.status} now", file=sys.stderr)
+                elif weights:
+                    freed.append(folder.remove_weights())
+                else:
+                    remove_locked(folder.path)
+                    freed.append(row["bytes"])
+        except RunBusyError as busy:
+            print(f"{row['run_id']} stays: {busy}", file=sys.stderr)
     return freed

@@ -79,10 +79,13 @@ class SweepDisplay:
 
     Args:
         states: state of each run.
+        before: number of runs of the same search that ended before.
+        total: number of all of its runs; 0 for those before and these.
     """
 
-    def __init__(self, states: Sequence[RunState]) -> None:
+    def __init__(self, states: Sequence[RunState], before: int = 0, total: int = 0) -> None:
         self.states = {state.folder.run_id: state for state in states}
+        self.before, self.total = before, total or before + len(states)
         self.console = Console(stderr=True, highlight=False, soft_wrap=True)
         self.quiet = not log.isEnabledFor(logging.INFO)
         self._ended: set[str] = set()
@@ -108,8 +111,8 @@ class SweepDisplay:
             speed_estimate_period=float("inf"),
             get_time=time.monotonic,
         )
-        self._whole = self._bars.add_task("", total=len(states))
-        self._bars.update(self._whole, completed=sum(state.share for state in states))
+        self._whole = self._bars.add_task("", total=self.total)
+        self._bars.update(self._whole, completed=before + sum(state.share for state in states))
         self._rows = {name: self._bars.add_task("", total=1, visible=False) for name in self.states}
 
     def __enter__(self) -> Self:
@@ -133,7 +136,7 @@ class SweepDisplay:
 
     @property
     def _counted(self) -> str:
-        return f"{len(self._ended)}/{len(self.states)}"
+        return f"{self.before + len(self._ended)} of {self.total}"
 
     def print(self, text: str) -> None:
         """Print a line above the display."""
@@ -170,10 +173,11 @@ class SweepDisplay:
                 self._ended.add(state.folder.run_id)
                 self._print_end(state)
         states = self.states.values()
+        done = self.before + sum(state.share for state in states)
         running = [state for state in states if state.status == "running"]
         failed = sum(state.status == "failed" for state in states)
         text = f"{self._counted} ended, {len(running)} running, {failed} failed"
-        self._bars.update(self._whole, completed=sum(one.share for one in states), description=text)
+        self._bars.update(self._whole, completed=done, description=text)
         for name, state in self.states.items():
             text = f"{name}  {state.text}  {state.label}"
             shown = state in running[:_SHOWN]

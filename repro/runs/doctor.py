@@ -11,14 +11,16 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-import torch
-
 from repro.config.errors import EXTRAS, install
 from repro.data.corpora import declared_corpora
 from repro.evaluation.meteor import METEOR_JAR
-from repro.mappings.kernels import dispatch, selfcheck
 from repro.results import ResultsError, require_writable
-from repro.runs.environment import describe_device, describe_versions, multiplies_bfloat16
+from repro.runs.environment import (
+    describe_versions,
+    may_have_gpu,
+    processor,
+    processor_has_bfloat16,
+)
 
 _FREE_GIB = 5
 
@@ -48,14 +50,23 @@ def print_findings(found: Iterable[Finding]) -> None:
             print(f"{'':22}-> {one.advice}")
 
 
-def _selfchecks() -> str:
-    """Summarise the self-checks of CUDA kernels on this machine."""
+def _gpu() -> tuple[str, str]:
+    """Describe the GPU, and the self-checks of CUDA kernels on it; empty if there is none."""
+    untried = "CUDA kernels are checked when a GPU first uses them"
+    if not may_have_gpu():
+        return "", untried
+    import torch
+
+    from repro.mappings.kernels import selfcheck
+    from repro.runs.device import describe_device
+
     if not torch.cuda.is_available():
-        return "CUDA kernels are checked when a GPU first uses them"
+        return "", untried
     known = selfcheck.outcomes().get(selfcheck.machine(torch.device("cuda", 0)), {})
     failed = [label for label, (error, bound) in known.items() if not error <= bound]
     text = f"{len(known)} self-checks on this GPU, {len(failed)} failed"
-    return f"{text}: {'; '.join(failed)}" if failed else text
+    text += f": {'; '.join(failed)}" if failed else ""
+    return describe_device(torch.device("cuda")), text
 
 
 def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
@@ -64,23 +75,23 @@ def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
     advice = "install Python 3.11 or newer" if old else ""
     yield Finding("broken" if old else "ok", "Python", platform.python_version(), advice)
     yield Finding("ok", "versions", describe_versions())
-    cpu = torch.device("cpu")
-    features = torch.backends.cpu.get_cpu_capability()
-    yield Finding("ok", "CPU", f"{describe_device(cpu)}, {features}, cores: {os.cpu_count()}")
-    if multiplies_bfloat16(cpu):
+    yield Finding("ok", "CPU", f"{processor()}, cores: {os.cpu_count()}")
+    if processor_has_bfloat16():
         yield Finding("ok", "bfloat16", "fast on this processor: precision=bf16 pays")
     else:
         yield Finding(
             "missing", "bfloat16", "neither AMX nor AVX512-BF16: precision=bf16 is slower"
         )
-    if torch.cuda.is_available():
-        yield Finding("ok", "CUDA", describe_device(torch.device("cuda")))
+    gpu, checks = _gpu()
+    if gpu:
+        yield Finding("ok", "CUDA", gpu)
     elif shutil.which("nvidia-smi"):
         advice = "install a build of torch for CUDA (https://pytorch.org/get-started/locally)"
         yield Finding("broken", "CUDA", "a GPU, but torch does not see it", advice)
     else:
         yield Finding("missing", "CUDA", "no GPU here: runs use the processor")
-    yield Finding("ok", "kernels", f"REPRO_KERNELS={dispatch.MODE}; {_selfchecks()}")
+    kernels = os.environ.get("REPRO_KERNELS") or "auto"
+    yield Finding("ok", "kernels", f"REPRO_KERNELS={kernels}; {checks}")
     for extra, (distribution, use) in EXTRAS.items():
         try:
             yield Finding("ok", extra, f"{distribution} {version(distribution)}")

@@ -1,26 +1,19 @@
-"""Environment of a run: commit, device, versions."""
+"""Environment of a run: memory, processor, versions, commit."""
 
-import logging
 import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import torch
-
 from repro import __version__
-from repro.config.errors import ConfigError
 from repro.config.paths import in_checkout
-from repro.config.schema import HardwareConfig, RunConfig
+from repro.config.schema import RunConfig
 from repro.errors import UserError
-from repro.mappings.kernels import dispatch
-from repro.training import distributed
 
-_log = logging.getLogger(__name__)
 _LIBRARIES = ("torch", "numpy", "hydra-core", "safetensors")
 _ALLOCATION = re.compile(r"allocate (\d[\d.]*) ?(bytes|\wiB)|bad_alloc|size calculation overflowed")
 """Messages of failed allocations of PyTorch and NumPy; the first form says of how much."""
@@ -80,62 +73,31 @@ def _physical_bytes() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def choose_device(config: HardwareConfig) -> torch.device:
-    """Return the device of a run; ``auto`` takes CUDA if it is available.
+def may_have_gpu() -> bool:
+    """Return whether there is a driver of a GPU; whether PyTorch can use it, PyTorch knows."""
+    return any(Path(driver).exists() for driver in ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd"))
 
-    Raises:
-        ConfigError: CUDA is requested but not available.
+
+def cpuinfo(field: str) -> str:
+    """Return what the system says of its first processor; empty if it does not say."""
+    with suppress(OSError):  # no such file system
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith(field):
+                return line.partition(":")[2].strip()
+    return ""
+
+
+def processor() -> str:
+    """Return the model of the processor."""
+    return cpuinfo("model name") or platform.processor() or platform.machine()
+
+
+def processor_has_bfloat16() -> bool:
+    """Return whether the processor multiplies in bfloat16 at least as fast as in float32.
+
+    It needs AMX or AVX512-BF16; others take about ten times as long (docs/configuration.md).
     """
-    available = torch.cuda.is_available()
-    if config.device == "cuda" and not available:
-        raise ConfigError("hardware=cuda: no CUDA device here; use hardware=cpu or hardware=auto")
-    return torch.device("cuda" if available and config.device != "cpu" else "cpu")
-
-
-def multiplies_bfloat16(device: torch.device) -> bool:
-    """Return whether a device multiplies in bfloat16 at least as fast as in float32.
-
-    Processors need AMX or AVX512-BF16; others take about ten times as long (docs/configuration.md).
-    """
-    if device.type != "cpu":
-        return True
-    return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
-
-
-def warn_of_precision(configs: Iterable[RunConfig]) -> None:
-    """Warn once if runs multiply in bfloat16 on a device that is slower in it."""
-    asked = (one for one in configs if one.precision == "bf16")
-    if not all(multiplies_bfloat16(choose_device(one.hardware)) for one in asked):
-        _log.warning(
-            "precision=bf16: this processor has neither AMX nor AVX512-BF16 and computes about ten "
-            "times as fast in float32; leave precision= out"
-        )
-
-
-def prepare_device(config: HardwareConfig) -> torch.device:
-    """Choose the device, and set the number of CPU threads if configured.
-
-    Raises:
-        ConfigError: CUDA is requested but not available.
-    """
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
-    return choose_device(config)
-
-
-def describe_device(device: torch.device) -> str:
-    """Describe type and model of a device, with the number of threads on a CPU."""
-    if device.type == "cuda":
-        several = f", {distributed.size()} GPUs" if distributed.size() > 1 else ""
-        return f"cuda ({torch.cuda.get_device_name(device)}{several})"
-    several = f", processes: {distributed.size()}" if distributed.size() > 1 else ""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-        processor = next(names, platform.machine())
-    except OSError:  # no such file system
-        processor = platform.processor() or platform.machine()
-    return f"cpu ({processor}, threads: {torch.get_num_threads()}{several})"
+    return not {"amx_tile", "avx512_bf16"}.isdisjoint(cpuinfo("flags").split())
 
 
 def describe_versions() -> str:
@@ -147,11 +109,6 @@ def describe_versions() -> str:
         except PackageNotFoundError:
             continue
     return "; ".join(found)
-
-
-def kernels_in_use() -> dict[str, str]:
-    """Return ``REPRO_KERNELS``, and by what this process computed each operator of the mappings."""
-    return {"REPRO_KERNELS": dispatch.MODE, **dict(sorted(dispatch.computed_by.items()))}
 
 
 def source_commit() -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from hydra._internal.callbacks import Callbacks
 from hydra.core.config_loader import ConfigLoader
@@ -36,8 +36,7 @@ from repro.config.errors import ConfigError
 from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.sweeps import swept, write_sweep
 from repro.runs.display import RunState, SweepDisplay, last_line, read_sweep
-from repro.runs.environment import choose_device, warn_of_precision
-from repro.runs.execute import Job, Outcome, RunFailedError, check, execute, locate, monitored
+from repro.runs.execute import Job, Outcome, RunFailedError, execute, locate, monitored
 from repro.runs.locking import announce, is_claimed
 
 
@@ -102,10 +101,22 @@ def distinct(jobs: Sequence[Job]) -> list[Job]:
     return [*{job.run_id: job for job in reversed(jobs)}.values()][::-1]
 
 
-def labels_of(jobs: Sequence[Job]) -> dict[str, str]:
+class Trials(NamedTuple):
+    """Place of a batch in a search: runs before it, runs in all (0: unknown), shared overrides."""
+
+    before: int = 0
+    total: int = 0
+    shared: frozenset[str] | None = None
+
+
+_ALONE = Trials()
+
+
+def labels_of(jobs: Sequence[Job], shared: frozenset[str] | None = None) -> dict[str, str]:
     """Map identities of different runs to labels: the overrides that not all of them share."""
     every = [job.overrides for job in jobs]
-    shared = set(every[0]).intersection(*every) if len(every) > 1 else set()
+    if shared is None:
+        shared = frozenset(every[0]).intersection(*every) if len(every) > 1 else frozenset()
     return {
         job.run_id: " ".join(item for item in job.overrides if item not in shared) for job in jobs
     }
@@ -116,6 +127,7 @@ def launch(
     settings: Mapping[str, Any],
     master: DictConfig,
     overrides: Sequence[Sequence[str]],
+    before: int = 0,
 ) -> list[JobReturn]:
     """Execute a batch of runs; the body of every launcher of the suite.
 
@@ -124,12 +136,18 @@ def launch(
         settings: settings of the launcher.
         master: the configuration of the sweep.
         overrides: overrides of each run.
+        before: number of runs that the sweeper asked for before.
 
     Returns:
         For each run, the value of its monitored metric, or an error if it failed.
     """
-    asked = prepare_jobs([[*item, *search_path(master)] for item in overrides])
-    launch_jobs(backend_of(backend_name), settings, distinct(asked), Path(master.hydra.sweep.dir))
+    search = search_path(master)
+    asked = prepare_jobs([[*item, *search] for item in overrides])
+    # What was typed with a single value is the same in every run of a search.
+    typed = frozenset([*master.hydra.overrides.task, *search])
+    trials = Trials(before, master.hydra.sweeper.get("n_trials") or 0, typed)
+    backend, folder = backend_of(backend_name), Path(master.hydra.sweep.dir)
+    launch_jobs(backend, settings, distinct(asked), folder, trials=trials)
     returns = []
     for job in asked:
         returned, outcome = JobReturn(job.overrides, task_name="repro"), outcome_of(job)
@@ -154,6 +172,7 @@ def launch_jobs(
     jobs: Sequence[Job],
     folder: Path | None,
     checked: Callable[[], object] = lambda: None,
+    trials: Trials = _ALONE,
 ) -> None:
     """Check all runs, then execute them while the display shows them.
 
@@ -163,6 +182,7 @@ def launch_jobs(
         jobs: different runs, at least one.
         folder: folder of the sweep's own files; ``None`` for a single run.
         checked: called when no run is refused, before the first one starts.
+        trials: place of the runs in a search, whose batches may share values by chance.
 
     Raises:
         ConfigError: CUDA is requested but not available; nothing has been started.
@@ -170,7 +190,7 @@ def launch_jobs(
     """
     _check(jobs, backend.remote)
     checked()
-    labels = labels_of(jobs)
+    labels = labels_of(jobs, trials.shared)
     if folder is not None and any(job.folder.status != "done" for job in jobs):
         # For `repro status` and for the next rounds of the sweep.
         kept = read_sweep(folder)
@@ -178,7 +198,7 @@ def launch_jobs(
             kept["runs"].setdefault(run_id, label)  # labels of the whole sweep say more
         atomic_write_json(folder / "sweep.json", kept)
     states = [RunState(job.folder, labels[job.run_id]) for job in jobs]
-    with SweepDisplay(states) as display:
+    with SweepDisplay(states, trials.before, trials.total) as display:
         backend.run(Batch(jobs, settings, folder or Path(), display))
 
 
@@ -191,6 +211,12 @@ def run_single(job: Job) -> Outcome:
 
 def _check(jobs: Sequence[Job], remote: bool = False) -> None:
     """Refuse runs that cannot start, before the first one does, and forget earlier failures."""
+    jobs = [job for job in jobs if job.folder.status != "done"]
+    if not jobs:
+        return
+    from repro.runs.device import choose_device, warn_of_precision  # imports PyTorch
+    from repro.runs.train import check
+
     if not remote:
         for job in jobs:
             choose_device(job.config.hardware)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from repro.runs.environment import choose_device
+from repro.runs.device import choose_device
 from repro.runs.execute import Job, Outcome, execute, record_death
 from repro.runs.launch import Backend, Batch
 from repro.runs.workers import Death, WorkerPool

@@ -7,10 +7,11 @@ NFS from version 4 on and Lustre (mounted with ``flock``) do.
 
 import fcntl
 import os
+import shutil
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -40,24 +41,43 @@ def run_lock(folder: Path, on_busy: Callable[[RunBusyError], None] | None = None
         RunBusyError: another process holds the run, and there is no ``on_busy``.
         OSError: the folder cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     file = folder / _LOCK
     lock = FileLock(file)
     try:
-        lock.acquire(timeout=_PATIENCE_SECONDS)
+        _acquire(lock, folder, timeout=_PATIENCE_SECONDS)
     except Timeout:
         holder = file.read_text(encoding="utf-8", errors="replace").strip() or "another process"
         busy = RunBusyError(f"{folder}: {holder} is working on it")
         if on_busy is None:
             raise busy from None
         on_busy(busy)
-        lock.acquire(poll_interval=_POLL_SECONDS)
+        _acquire(lock, folder, poll=_POLL_SECONDS)
     try:
         since = datetime.now(UTC).isoformat(timespec="seconds")
         file.write_text(f"process {os.getpid()} on {socket.gethostname()}, since {since},\n")
         yield
     finally:
         lock.release()
+
+
+def _acquire(lock: FileLock, folder: Path, timeout: float = -1, poll: float = 0.05) -> None:
+    """Acquire a lock in a folder, which another process may remove meanwhile."""
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            lock.acquire(timeout, poll_interval=poll)
+            return
+
+
+def remove_locked(folder: Path) -> None:
+    """Remove a run folder whose lock this process holds; the lock goes last, so none can enter."""
+    for path in sorted(folder.iterdir()):  # DONE first: what is left of a run is not done
+        if path.name != _LOCK:
+            whole = path.is_dir() and not path.is_symlink()
+            shutil.rmtree(path) if whole else path.unlink()
+    (folder / _LOCK).unlink()
+    with suppress(OSError):  # another process has begun the run anew
+        folder.rmdir()
 
 
 def is_claimed(folder: Path) -> bool:

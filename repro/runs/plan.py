@@ -12,10 +12,10 @@ from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
 from repro.config.identity import flattened, settings, training_id
 from repro.config.planning import plan_runs
-from repro.config.schema import RunConfig
+from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
 from repro.results import Archive, RunFolder, list_runs, runs_dir
-from repro.runs.environment import choose_device, describe_device, warn_of_precision
+from repro.runs.environment import may_have_gpu, processor
 from repro.runs.reproduce import finished
 from repro.tasks import task_spec
 
@@ -105,7 +105,10 @@ def plan(
                 reasons[key] = "of an earlier version" if earlier else "new"
         plans.append(ArtefactPlan(name, len(done), (*todo.values(),), Counter(reasons.values())))
         every |= todo
-    warn_of_precision(every.values())
+    if any(config.precision == "bf16" for config in every.values()):
+        from repro.runs.device import warn_of_precision  # imports PyTorch
+
+        warn_of_precision(every.values())
     return plans, _estimate(list(every.values()), archive)
 
 
@@ -131,7 +134,7 @@ def _estimate(todo: Sequence[RunConfig], archive: Archive) -> Estimate:
     seconds, unknown = 0.0, 0
     runs = [one for one in archive.records if one.kind == "run"]
     for config, training in zip(todo, trainings, strict=True):
-        device = _model(describe_device(choose_device(config.hardware)))
+        device = _device(config.hardware)
         mine, alike = flattened(settings(config)), dict[int, list[float]]()
         for run in runs:
             other = run.settings
@@ -154,6 +157,15 @@ def _estimate(todo: Sequence[RunConfig], archive: Archive) -> Estimate:
     if todo and all(config.task.name in sizes for config in todo):
         size = round(sum(median(sizes[config.task.name]) for config in todo))
     return Estimate(len(new), seconds, unknown, size, (*dict.fromkeys(missing),))
+
+
+def _device(hardware: HardwareConfig) -> str:
+    """Return the model of the device that computes runs."""
+    if hardware.device == "cpu" or not may_have_gpu():
+        return f"cpu ({processor()}"
+    from repro.runs.device import choose_device, describe_device  # imports PyTorch
+
+    return _model(describe_device(choose_device(hardware)))
 
 
 def _model(device: str) -> str:

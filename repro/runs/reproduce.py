@@ -15,7 +15,7 @@ from repro.config.planning import PlannedRun, plan_runs
 from repro.results import Archive, Record, RunFolder, figure_path, require_writable, run_folder
 from repro.results.cells import following_runs
 from repro.runs.environment import describe_versions, source_commit
-from repro.runs.execute import Outcome, evaluate_ensemble, is_finished, locate
+from repro.runs.execute import Outcome, is_finished, locate
 from repro.runs.launch import (
     distinct,
     launcher_of,
@@ -82,6 +82,7 @@ def _reproduce(request: Request, launcher: Launcher, master: DictConfig) -> Repr
     """
     # Not at the end: a long sweep must not pick up code edited meanwhile. A plan needs none of it.
     from repro.report import Origin, build_report, export_figure_data
+    from repro.runs.train import evaluate_ensemble
 
     names, scale, extra = request.names, request.scale, request.overrides
     experiments = [load_experiment(name) for name in names]

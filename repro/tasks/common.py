@@ -3,14 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TypeVar
-
-import torch
+from typing import TYPE_CHECKING, TypeVar
 
 from repro.config.schema import RunConfig
 from repro.data.files import numbered_lines
 from repro.errors import DataError
 from repro.results.prediction import shorten
+
+if TYPE_CHECKING:
+    import torch
 
 BatchT = TypeVar("BatchT")
 ExampleT = TypeVar("ExampleT")
@@ -45,8 +46,10 @@ class LazyBatches(Sequence[BatchT]):
         return self._batches[index]
 
 
-def autocast(config: RunConfig, device: torch.device) -> AbstractContextManager[None]:
+def autocast(config: RunConfig, device: "torch.device") -> AbstractContextManager[None]:
     """Return a context that computes in bfloat16 if ``config.precision`` is ``bf16``."""
+    import torch
+
     enabled = config.precision == "bf16"
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled)
 

@@ -11,29 +11,21 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
-from repro.checksums import sha256_of_file
 from repro.config.schema.checks import part_of
 from repro.config.schema.nli import NliReading, PairRun, PairTaskConfig
-from repro.data.batching import epoch_batches, ordered_batches
+from repro.data.batching import EncodedPairs, NliBatch, epoch_batches, ordered_batches
 from repro.data.cooccurrence import cooccurrence_vectors
-from repro.data.corpora.inference import MULTINLI, SNLI
-from repro.data.demo.nli import PREMISES, write_demo_nli
-from repro.data.embeddings import glove_fingerprint, kept_vectors, place_vectors, word_vectors
+from repro.data.embeddings import kept_vectors, place_vectors, word_vectors
 from repro.data.files import numbered_lines, sha256_of
 from repro.data.nli import (
-    EncodedPairs,
-    NliBatch,
     NliExample,
     load_nli,
     load_pairs,
-    nli_fingerprint,
-    own_fingerprint,
     punctuation_words,
     read_unlabelled,
 )
 from repro.data.sentence_search import sentence_digest
 from repro.data.vocabulary import SPECIALS, Vocabulary
-from repro.errors import DataError
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.labels import Labels
 from repro.results import OWN_SPLIT, RunFolder
@@ -43,12 +35,18 @@ from repro.tasks.common import (
     LazyBatches,
     autocast,
     check_length,
-    check_name,
     own_examples,
-    own_folder,
 )
 from repro.tasks.instantiate import build_loss, build_loss_mapping
-from repro.tasks.protocol import CorpusIdentity, Scores
+from repro.tasks.pair_corpora import (
+    SOURCES,
+    glove_file,
+    identify,
+    pair_folder,
+    text_files,
+    vectors_dir,
+)
+from repro.tasks.protocol import Scores
 from repro.training import distributed
 from repro.training.protocol import Validation
 
@@ -56,7 +54,6 @@ _NO_LABEL = -1
 """Value of ``ignore_index`` that no label has, so that every pair counts in the loss."""
 SEPARATOR = "|||"
 """Symbol between premise and hypothesis among the symbols of a prediction's source."""
-_SOURCES = {corpus.name: corpus for corpus in (SNLI, MULTINLI)}
 
 
 @dataclass(frozen=True)
@@ -78,23 +75,6 @@ class EncodedCorpus:
     test: PairSplit
 
 
-def identify(config: PairRun) -> CorpusIdentity:
-    """Find (or generate) the corpus and the word vectors of a configuration without parsing them.
-
-    Raises:
-        DataError: a file of the corpus or the vectors is missing.
-    """
-    data, folder = config.data, _folder(config)
-    own = data.source == "files"
-    found = own_fingerprint(folder) if own else nli_fingerprint(_SOURCES[data.source], folder)
-    vectors = _glove_file(config)
-    if vectors is not None:
-        found = sha256_of(f"{found} {glove_fingerprint(vectors, _cache_dir(config))}".encode())
-    for path in _text_files(config):
-        found = sha256_of(f"{found} {sha256_of_file(path)}".encode())
-    return CorpusIdentity(folder.name if own else f"{data.corpus}: {data.source}", found)
-
-
 def check(config: PairRun) -> None:
     """Read the corpus of a configuration, which stays in memory, and its word vectors."""
     vectors_of(config, encode_corpus(config).vocabulary)
@@ -111,7 +91,7 @@ def encode_corpus(config: PairRun) -> EncodedCorpus:
     """
     data, every_word = config.data, config.model.vectors != "random"
     reading = part_of(NliReading, data)
-    return _encode(_folder(config).resolve(), data.source, reading, data.min_count, every_word)
+    return _encode(pair_folder(config).resolve(), data.source, reading, data.min_count, every_word)
 
 
 def restored_corpus(stored: Mapping[str, Any]) -> EncodedCorpus:
@@ -129,14 +109,14 @@ def vectors_of(config: PairRun, vocabulary: Vocabulary) -> Tensor:
     Raises:
         DataError: the file of word vectors is missing or malformed, or the text has too few words.
     """
-    model, cache = config.model, _cache_dir(config)
+    model, cache = config.model, vectors_dir(config)
     if model.vectors != "text":
-        return word_vectors(vocabulary, model, config.seed, _glove_file(config), cache).matrix
+        return word_vectors(vocabulary, model, config.seed, glove_file(config), cache).matrix
 
     def text() -> Iterator[Sequence[str]]:
         """Yield the sentences of the training pairs, then those of the files of ``data.text``."""
         yield from _sentences([encode_corpus(config).train.examples])
-        for path in _text_files(config):
+        for path in text_files(config):
             for _, line in numbered_lines(path.read_bytes(), path):
                 yield punctuation_words(line.lower() if config.data.lowercase else line)
 
@@ -147,62 +127,12 @@ def vectors_of(config: PairRun, vocabulary: Vocabulary) -> Tensor:
     return place_vectors(vocabulary, model, config.seed, found).matrix
 
 
-def _glove_file(config: PairRun) -> Path | None:
-    """Return the path of the file of word vectors, or ``None`` if the model reads none."""
-    if config.model.vectors != "glove":
-        return None
-    if config.data.glove is None:
-        raise DataError(
-            "model.vectors=glove needs a file of vectors: set data.glove to its path below "
-            "data_dir, or set model.vectors=random"
-        )
-    return config.data_path / config.data.glove
-
-
-def _text_files(config: PairRun) -> list[Path]:
-    """Find the files of ``data.text``, from which word vectors are learned besides the pairs."""
-    if config.model.vectors != "text":
-        return []
-    paths = [config.data_path / name for name in config.data.text]
-    for path in paths:
-        if not path.is_file():
-            raise DataError(f"{path} of data.text is missing: expected text, one sentence a line")
-    return paths
-
-
-def _folder(config: PairRun) -> Path:
-    """Return the folder of the corpus, which is user-supplied, generated or published."""
-    data, own = config.data, own_folder(config)
-    if (own is None) == (data.source == "files"):
-        raise DataError(
-            "data.source=files reads the files of data.folder; set both of them or neither"
-        )
-    if own is not None:
-        return own
-    check_name(config, "nli", "demo_nli")
-    if not data.generated:
-        return config.corpus_path
-    return _generate(config.corpus_path.resolve(), data.source, data.seed, data.train_premises)
-
-
-def _cache_dir(config: PairRun) -> Path:
-    return config.corpora_path / "vectors"
-
-
-@lru_cache(maxsize=8)
-def _generate(folder: Path, source: str, seed: int, premises: int) -> Path:
-    inside = folder / f"{seed}-{premises}"
-    sizes = {part: min(size, premises) for part, size in PREMISES.items()} | {"train": premises}
-    write_demo_nli(inside, seed, sizes, (_SOURCES[source],))
-    return inside
-
-
 @lru_cache(maxsize=2)
 def _encode(
     folder: Path, source: str, reading: NliReading, min_count: int, every_word: bool
 ) -> EncodedCorpus:
     own = source == "files"
-    corpus = load_pairs(folder, reading) if own else load_nli(_SOURCES[source], folder, reading)
+    corpus = load_pairs(folder, reading) if own else load_nli(SOURCES[source], folder, reading)
     parts = (corpus.train, corpus.dev, corpus.test)
     counted = parts if every_word else parts[:1]
     vocabulary = Vocabulary.build(_sentences(counted), min_count)

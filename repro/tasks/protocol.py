@@ -3,15 +3,17 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
-
-import torch
-from torch import nn
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from repro.config.schema import RunConfig
 from repro.results import RunFolder
 from repro.results.prediction import Prediction, Wanted
 from repro.training.protocol import BatchT, Trainable
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 Scores = dict[str, float]
 """Values by full metric name, ``<split>/<metric>`` or ``<split>/<metric>/<part>``."""
@@ -44,7 +46,7 @@ class Predictor(Protocol[ExampleT]):
     """
 
     @property
-    def model(self) -> nn.Module:
+    def model(self) -> "nn.Module":
         """Module whose weights the run stores."""
 
     def preparation(self) -> dict[str, Any]:
@@ -111,8 +113,16 @@ class TaskSpec(Generic[RunT]):
     """
 
     identify: Callable[[RunT], CorpusIdentity]
-    build: Callable[[RunT, torch.device], Task[Any]]
+    build: "Callable[[RunT, torch.device], Task[Any]]"
     evaluate_ensemble: EnsembleEvaluation | None = None
     check: Callable[[RunT], None] | None = None
-    restore: Callable[[RunT, torch.device, Mapping[str, Any]], Predictor[Any]] | None = None
+    restore: "Callable[[RunT, torch.device, Mapping[str, Any]], Predictor[Any]] | None" = None
     unread_in_training: frozenset[str] = frozenset()
+
+
+def imported(name: str) -> Callable[..., Any]:
+    """Return a function that imports ``<module>:<name>`` and calls it.
+
+    A specification made of these, whose ``identify`` needs no PyTorch, is quick to import.
+    """
+    return lambda *arguments: resolve_name(name)(*arguments)

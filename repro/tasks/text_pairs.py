@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
@@ -13,7 +13,6 @@ import torch
 from repro.atomic import atomic_write_text
 from repro.config.schema.checks import part_of
 from repro.config.schema.mapping import BoundedConfig
-from repro.config.schema.seq2seq import RescoredBeamConfig
 from repro.config.schema.text_pairs import EncodingSettings, TextRun, TextSettings, TextTaskConfig
 from repro.data.batching import collate
 from repro.data.pair import Pair
@@ -133,11 +132,6 @@ def _source(data: PreparedCorpus, example: Example) -> dict[str, Any]:
 
 
 Words = list[str]
-
-SEARCH_SETTINGS = frozenset(
-    {f"decoding.{field.name}" for field in fields(RescoredBeamConfig)} - {"decoding.batch_size"}
-) | {"task.stored_examples", "task.shown"}
-"""Settings that only search and later steps read; validation reads ``decoding.batch_size``."""
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,9 @@ KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
 
 
-def is_asked() -> bool:
-    """Return whether ``torchrun`` has started this process as one of several."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
-
-
 def start() -> None:
-    """Initialize the process group; each process uses the GPU of its local rank, if any."""
-    if is_asked() and not dist.is_initialized():
+    """Join the processes that ``torchrun`` started; each uses the GPU of its local rank, if any."""
+    if not dist.is_initialized():
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from torch import Tensor, nn
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 BatchT = TypeVar("BatchT")
 
@@ -36,13 +37,13 @@ class Trainable(Protocol[BatchT]):
         """Sums over the updates of this process; each is recorded per second of training."""
 
     @property
-    def model(self) -> nn.Module:
+    def model(self) -> "nn.Module":
         """The model to train."""
 
     def batches(self, epoch: int) -> Sequence[BatchT]:
         """Return the batches of an epoch, from 0, which depend only on the epoch and the seed."""
 
-    def loss(self, batch: BatchT) -> tuple[Tensor, Tensor]:
+    def loss(self, batch: BatchT) -> "tuple[Tensor, Tensor]":
         """Return the loss to minimise, a scalar, and the number of target symbols in it."""
 
     def validate(self) -> Validation:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import torch
 from repro.cli import main
 from repro.config.experiment import list_experiments, load_experiment
 from repro.results import list_runs
+from repro.runs.environment import may_have_gpu
 
 TINY = [
     "hardware=cpu", "task.setting=medium", "task.stored_examples=1", "model.embedding_size=6",
@@ -66,9 +68,23 @@ def test_help_of_run_lists_the_choices_and_the_composed_configuration() -> None:
         ("results", 2),
         ("compare 0 1", 2),
         ("data list", 0),
+        pytest.param("doctor", 0, marks=pytest.mark.skipif(may_have_gpu(), reason="asks PyTorch")),
+        ("plan peters2019/table1 hardware=cpu", 0),
+        ("run --dry-run hardware=cpu task=morphology", 0),
+        ("run --dry-run hardware=cpu task=nmt", 0),
+        ("run --dry-run hardware=cpu task=nli_alignment", 0),
     ],
 )
 def test_what_trains_nothing_imports_no_torch(command: str, status: int, tmp_path: Path) -> None:
+    folders = {f"REPRO_{key}_DIR": str(tmp_path) for key in ("RESULTS", "DATA")}
+    done = without_torch(*command.split(), environment=os.environ | folders)
+    assert done.returncode == status, done.stderr
+
+
+def without_torch(
+    *arguments: str, environment: Mapping[str, str] = os.environ
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command in a process that fails if PyTorch or Numba is imported."""
     code = """
 import sys
 from repro.cli import main
@@ -80,10 +96,8 @@ heavy = {"torch", "numba"} & {*sys.modules}
 assert not heavy, heavy
 sys.exit(status)
 """
-    environment = os.environ | {f"REPRO_{key}_DIR": str(tmp_path) for key in ("RESULTS", "DATA")}
-    arguments = [sys.executable, "-c", code, *command.split()]
-    done = subprocess.run(arguments, env=environment, capture_output=True, text=True)
-    assert done.returncode == status, done.stderr
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
 def test_a_run_from_any_directory_leaves_nothing_there(
@@ -93,6 +107,8 @@ def test_a_run_from_any_directory_leaves_nothing_there(
     done = repro("run", *TINY, f"results_dir={tmp_path / 'r'}", cwd=tmp_path / "cwd")
     assert done.returncode == 0, done.stderr
     assert "test/accuracy" in done.stdout
+    again = without_torch("run", *TINY, f"results_dir={tmp_path / 'r'}")
+    assert (again.returncode, again.stdout) == (0, done.stdout), again.stderr
     assert list((tmp_path / "cwd").iterdir()) == []
     (folder,) = (tmp_path / "r" / "demo" / "runs").iterdir()
     assert main(["show", folder.name[:5], f"results_dir={tmp_path / 'r'}"]) == 0
@@ -150,7 +166,7 @@ def test_sigterm_during_the_last_evaluation_keeps_the_training(
 
     command = ["run", *TINY, f"results_dir={tmp_path}"]
     with monkeypatch.context() as patched:
-        patched.setattr("repro.runs.execute.evaluate_best", terminated)
+        patched.setattr("repro.runs.train.evaluate_best", terminated)
         assert main(command) == 130
     assert "the same command continues" in capsys.readouterr().err
     (run,) = list_runs(tmp_path, "demo")

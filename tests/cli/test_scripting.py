@@ -11,6 +11,7 @@ import pytest
 
 from repro.cli import main
 from repro.results import RunFolder, find_run, list_runs
+from repro.runs.cleanup import remove, run_rows
 from repro.runs.execute import is_finished
 from repro.runs.locking import run_lock
 
@@ -87,6 +88,14 @@ def test_runs_are_removed_unless_something_needs_them(
     assert one.model.exists()
     assert other.model.exists()
 
+    rows = run_rows(root, ["scale=demo"])
+    with run_lock(one.path):  # begun since it was listed
+        (kept,) = (row for row in rows if row["run_id"] == one.run_id)
+        assert remove([kept], weights=False) == []
+    assert remove([kept | {"state": "failed"}], weights=True) == []  # begun, and done by now
+    assert one.damaged_files() == []
+    assert one.status == "done"
+
     size = one.model.stat().st_size
     assert main(["runs", "remove", f"run_id={one.run_id}", "--weights", "--yes", where]) == 0
     assert f"1 runs, {size / 2**20:.1f} MiB freed" in capsys.readouterr().out
@@ -100,6 +109,26 @@ def test_runs_are_removed_unless_something_needs_them(
     assert find_run(root, left.pop()).status == "done"
     records = [path.stem for path in (root / "demo" / "records").glob("*.json")]
     assert sorted(records) == sorted([one.run_id, other.run_id])
+
+
+def test_a_comparison_is_written_as_a_page(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = list[str]()
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    command = ["compare", "task=morphology", f"results_dir={root}"]
+    assert main([*command, "--html", str(tmp_path)]) == 2
+    page = tmp_path / "page.html"
+    facts = printed(capsys, *command, "--html", str(page))
+    text = page.read_text(encoding="utf-8")
+    assert all(f'"id":"{run}"' in text for run in facts["runs"])
+    assert opened == []
+    capsys.readouterr()
+    assert main([*command, "--open"]) == 0
+    (address,) = opened
+    path = capsys.readouterr().out.strip()
+    assert address == f"file://{path}"
+    assert Path(path).read_text(encoding="utf-8") == text
 
 
 def test_settings_in_a_file_of_your_own(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from repro.config.compose import compose_run
-from repro.config.identity import ensemble_id, flattened, run_id, settings, training_id
+from repro.config.identity import ensemble_id, run_id, training_id
 from repro.tasks.nmt import SPEC
 
 BASE = ["mapping.alpha=1.5", "seed=1"]
@@ -67,30 +67,3 @@ def test_what_training_reads_changes_it(override: str) -> None:
 
 def test_an_ensemble_does_not_depend_on_the_order_of_its_members() -> None:
     assert ensemble_id(["a", "b"]) == ensemble_id(["b", "a"]) != ensemble_id(["a"])
-
-
-def test_recorded_runs_keep_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A field that came later leaves earlier runs alone until it is used."""
-    monkeypatch.setattr("repro.config.identity.NUMERIC_EPOCH", 3)
-    alone = ["model.embedding_dropout=null", "model.output_bias=true"]
-    assert run_id(compose_run(["task.setting=medium"]), "f") == "3cc5ed1fee63"
-    assert run_id(compose_run(["scale=full", *alone]), "f") == "1a0506af69e9"
-    assert identity("training.patience=3") != identity()
-
-
-@pytest.mark.parametrize(
-    ("override", "recorded"),
-    [
-        ("training.schedule=decay_after_epoch", ("training.decay_when", "late_epochs")),
-        ("training.monitor=label_accuracy", ("training.select", "label_accuracy")),
-        ("model.embedding_std=0.3", ("model.vector_deviation", 0.3)),
-        ("data.train_premises=7", ("data.premises", 7)),
-        ("data.check_size=false", ("data.expected", "any")),
-    ],
-)
-def test_renamed_settings_are_recorded_by_their_earlier_names(
-    override: str, recorded: tuple[str, object]
-) -> None:
-    content = flattened(settings(compose_run(["task=snli", override])))
-    assert recorded in content.items()
-    assert override.split("=")[0] not in content

@@ -34,7 +34,7 @@ def test_splits_have_their_sizes_and_references(demo):
 
 def test_every_word_of_a_title_follows_from_its_article():
     for rows in summary_rows(2018).values():
-        for article, titles in rows:
+        for article, *titles in rows:
             words = set(article.split())
             present = {DEEDS[word] for word in words if word in DEEDS}
             for title in titles:
@@ -45,7 +45,7 @@ def test_every_word_of_a_title_follows_from_its_article():
 def test_the_place_of_the_actor_does_not_tell_the_title():
     """The first words of the article name the actor in fewer than half of the articles."""
     rows = summary_rows(2018)["train"]
-    leading = sum(titles[3].split()[0] == article.split()[1] for article, titles in rows)
+    leading = sum(titles[3].split()[0] == article.split()[1] for article, *titles in rows)
     assert leading < 0.5 * len(rows)
 
 
@@ -53,7 +53,7 @@ def test_the_order_of_two_deeds_does_not_tell_the_title():
     """Many articles have another clause with a deed, before or behind that of the title."""
     rows = summary_rows(2018)["train"]
     places = []
-    for article, titles in rows:
+    for article, *titles in rows:
         deeds = [DEEDS[word] for word in article.split() if word in DEEDS]
         if len(deeds) == 2:
             places.append(titles[3].split()[3] == deeds[1])
@@ -62,7 +62,7 @@ def test_the_order_of_two_deeds_does_not_tell_the_title():
 
 
 def test_titles_differ_in_length_and_some_are_longer_than_the_cut():
-    lengths = [len(titles[0].encode()) for _, titles in summary_rows(2018)["test"]]
+    lengths = [len(titles[0].encode()) for _, *titles in summary_rows(2018)["test"]]
     assert sum(length > 75 for length in lengths) > 0.1 * len(lengths)
     assert sum(length < 40 for length in lengths) > 0.3 * len(lengths)
 

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from repro.data.batching import epoch_batches, ordered_batches
-from repro.data.nli import EncodedPairs, NliBatch, NliExample
+from repro.data.batching import EncodedPairs, NliBatch, epoch_batches, ordered_batches
+from repro.data.nli import NliExample
 from repro.data.vocabulary import Vocabulary
 
 EXAMPLES = [

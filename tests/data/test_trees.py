@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from repro.data.batching import collate_trees, word_batches
 from repro.data.demo.parsing import demo_texts
 from repro.data.dependencies.conllu import parse_conllu
-from repro.data.dependencies.trees import Tree, TreeEncoder, collate_trees, normalise, word_batches
+from repro.data.dependencies.trees import Tree, TreeEncoder, normalise
 from repro.data.vocabulary import Vocabulary
 
 SENTENCES = parse_conllu(demo_texts("UD_Demo-Initial", 1)["dev"].encode(), Path("demo"))

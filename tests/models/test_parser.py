@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from repro.data.dependencies.trees import Tree, collate_trees
+from repro.data.batching import collate_trees
+from repro.data.dependencies.trees import Tree
 from repro.data.vocabulary import Vocabulary
 from repro.models.parser import ArcScorer, LstmParser
 

@@ -1,8 +1,10 @@
 """The report in a browser: no errors, no requests, sorting, links, narrow screens, print."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chromium import EXECUTABLE, Page
@@ -11,10 +13,12 @@ from repro.config.claims import Claim, Order
 from repro.config.experiment import Experiment
 from repro.report.claims import ClaimsOfPaper, Judged, Verdict
 from repro.report.document import Document, build_section
-from repro.report.render_html import STYLE, html_comparison, html_report, html_run, style
-from repro.report.run_pages import Curve, RunPage
-from repro.results import Measurement, Record
+from repro.report.many_runs import comparison_page, list_page
+from repro.report.mapping_page import write_mapping_page
+from repro.report.render_html import CHARTS, STYLE, html_report, html_run, template_text
+from repro.results import Archive, Measurement, Record, publish
 
+ERRORS = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"}
 pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium")
 
 
@@ -29,6 +33,21 @@ def page(tmp_path: Path, experiment: Experiment, records: list[Measurement]) -> 
         yield opened
 
 
+def width_at(page: Page, width: int) -> int:
+    """Width of the content on a screen of some width."""
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    page.call("Emulation.setDeviceMetricsOverride", **size)
+    return int(page.evaluate("document.documentElement.scrollWidth"))
+
+
+def enter(page: Page, name: str, value: object, event: str = "input") -> None:
+    """Give a field of a page a value, as its reader does."""
+    field = f"document.getElementById('{name}')"
+    page.evaluate(
+        f"{field}.value = '{value}'; {field}.dispatchEvent(new Event('{event}', {{bubbles: true}}))"
+    )
+
+
 FIRST_COLUMN = (
     "[...document.querySelector('table').tBodies[0].rows].map(r => r.cells[1].textContent)"
 )
@@ -36,10 +55,7 @@ FIRST_COLUMN = (
 
 def test_nothing_is_logged_or_requested(page: Page) -> None:
     assert page.evaluate("document.title")
-    kinds = [one["method"] for one in page.events]
-    assert not {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"} & set(
-        kinds
-    )
+    assert not {one["method"] for one in page.events} & ERRORS
     urls = [
         one["params"]["request"]["url"]
         for one in page.events
@@ -66,8 +82,7 @@ def test_a_header_sorts_by_mouse_and_keyboard(page: Page) -> None:
 def test_the_contents_can_be_searched_and_links_lead_somewhere(page: Page) -> None:
     shown = "document.querySelectorAll('nav li:not([hidden])').length"
     assert page.evaluate(shown) == 1
-    field = "document.getElementById('find')"
-    page.evaluate(f"{field}.value = 'no such thing'; {field}.dispatchEvent(new Event('input'))")
+    enter(page, "find", "no such thing")
     assert page.evaluate(shown) == 0
     broken = (
         "[...document.querySelectorAll('a[href^=\"#\"]')]"
@@ -78,9 +93,7 @@ def test_the_contents_can_be_searched_and_links_lead_somewhere(page: Page) -> No
 
 @pytest.mark.parametrize("width", [390, 1400])
 def test_the_page_never_scrolls_sideways(page: Page, width: int) -> None:
-    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-    page.call("Emulation.setDeviceMetricsOverride", **size)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert width_at(page, width) <= width
 
 
 def test_print_leaves_the_navigation_out_and_cuts_nothing_off(page: Page) -> None:
@@ -102,32 +115,151 @@ RECORD = Record(
 )  # fmt: skip
 
 
-def test_any_two_runs_stand_side_by_side(tmp_path: Path) -> None:
-    def run(seed: int, accuracy: str) -> RunPage:
-        config = {"task": "nmt", "seed": seed}
-        record = replace(RECORD, run_id=f"{seed:012d}", seed=seed, config=config)
-        curve = Curve("loss", "", (2.0, 1.0), (1.0, 2.0))
-        return RunPage(record, (("test/bleu", accuracy, ""),), (("a", "t"),), (curve,))
+def run(seed: int, accuracy: float, *losses: float) -> dict[str, Any]:
+    """A run for the page of comparison, with a validation every 40 s."""
+    x = {"epoch": [*range(1, len(losses) + 1)], "time": [40.0 * n + 40 for n in range(len(losses))]}
+    return {
+        "id": f"{seed:012d}", "label": f"seed {seed}", "page": None, "group": "runs", "x": x,
+        "y": {"dev_loss": losses}, "settings": {"seed": str(seed), "same": "1"},
+        "metrics": {"test/bleu": accuracy},
+    }  # fmt: skip
 
-    pages = [run(1, "20.00"), run(2, "21.50"), run(3, "22.00")]
+
+THREE = [run(1, 20.0, 4.0, 2.0), run(2, 21.5, 40.0, 2.0), run(3, 22.0, 4.0, 0.0)]
+FIRST, SECOND, THIRD = NAMES = [one["id"] for one in THREE]
+ROWS = "[...document.getElementById('%s').rows].map(r => [...r.cells].map(c => c.textContent))"
+LINES = "[...document.querySelectorAll('.curves polyline')].map(one => one.dataset.run)"
+
+
+@pytest.fixture
+def compared(tmp_path: Path) -> Iterator[Page]:
+    """Three runs side by side, on a page that needs no other file."""
     (tmp_path / "profile").mkdir()
-    (tmp_path / STYLE).write_text(style(), encoding="utf-8")
     file = tmp_path / "compare.html"
-    labels = {one.record.run_id: "softmax" for one in pages}
-    file.write_text(html_comparison(pages, labels), encoding="utf-8")
-    rows = "[...document.getElementById('%s').rows].map(r => [...r.cells].map(c => c.textContent))"
+    tests = {FIRST: {"test/bleu": {SECOND: 0.25}}}
+    file.write_text(comparison_page(THREE, NAMES, tests), encoding="utf-8")
+    with Page(file, tmp_path / "profile") as opened:
+        yield opened
+        assert not {one["method"] for one in opened.events} & ERRORS
+
+
+def test_runs_stand_side_by_side(compared: Page) -> None:
+    assert compared.evaluate(ROWS % "metrics") == [
+        ["metric", "seed 1", "seed 2", "seed 3"],
+        ["test/bleu ↑", "20.00", "21.50+1.50, p 0.250", "22.00+2.00"],
+    ]
+    assert compared.evaluate("document.querySelector('#metrics .best').cellIndex") == 3
+    assert compared.evaluate(ROWS % "settings")[1:] == [["seed", "1", "2", "3"]]
+    compared.evaluate("document.querySelector('#chosen button').click()")
+    assert compared.evaluate(ROWS % "metrics")[1] == ["test/bleu ↑", "21.50", "22.00+0.50"]
+    assert compared.evaluate("location.hash") == f"#{SECOND},{THIRD}"
+    enter(compared, "add", FIRST, "change")
+    assert compared.evaluate(ROWS % "metrics")[0][1:] == ["seed 2", "seed 3", "seed 1"]
+    assert compared.evaluate(LINES) == [SECOND, THIRD, FIRST]
+
+
+def test_curves_are_toggled_rescaled_and_named(compared: Page) -> None:
+    title = "[...document.querySelectorAll('.curves text')].at(-1).textContent"
+    assert compared.evaluate(title) == "epoch"
+    button = "document.querySelectorAll('.legend button')[1]"
+    for shown in ([FIRST, THIRD], [FIRST, SECOND, THIRD]):
+        compared.evaluate(f"{button}.click()")
+        assert compared.evaluate(LINES) == shown
+        assert compared.evaluate(f"{button}.ariaPressed") == str(SECOND in shown).lower()
+    points = "document.querySelector('.curves polyline').getAttribute('points')"
+    linear = compared.evaluate(points)
+    compared.evaluate("document.querySelector('.log').click()")
+    assert compared.evaluate(points) != linear
+    last = "document.querySelectorAll('.curves polyline')[2].points.length"
+    assert compared.evaluate(last) == 1  # a logarithmic axis has no place for zero
+    across = "document.querySelector('.across')"
+    compared.evaluate(f"{across}.value = 'time'; {across}.dispatchEvent(new Event('change'))")
+    assert compared.evaluate(title) == "time (s)"
+    compared.evaluate("""{
+      const svg = document.querySelector('.curves svg'), box = svg.getBoundingClientRect();
+      const [x, y] = svg.querySelectorAll('polyline')[1].getAttribute('points').split(/[ ,]/);
+      const [clientX, clientY] = [box.left + x * box.width / 340, box.top + y * box.height / 190];
+      svg.dispatchEvent(new PointerEvent('pointermove', { clientX, clientY }));
+    }""")
+    assert compared.evaluate("document.querySelector('.curves output').textContent") == (
+        "seed 2: 40 at time 40 s"
+    )
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_runs_side_by_side_fit_any_screen(compared: Page, width: int, scheme: str) -> None:
+    wanted = [{"name": "prefers-color-scheme", "value": scheme}]
+    compared.call("Emulation.setEmulatedMedia", features=wanted)
+    assert width_at(compared, width) <= width
+    colours = [
+        compared.evaluate(f"getComputedStyle(document.querySelector('{one}')).{key}")
+        for one, key in (("body", "backgroundColor"), ("body", "color"), (".curves text", "fill"))
+    ]
+    light = [sum(map(int, re.findall(r"\d+", colour))) / 765 for colour in colours]
+    assert (light[0] > 0.8, light[1] < 0.3, light[2] < 0.5) == ((scheme == "light",) * 3)
+
+
+def test_all_runs_are_sorted_filtered_and_grouped(tmp_path: Path) -> None:
+    for seed, (accuracy, mapping) in enumerate([(20.0, "softmax"), (22.0, "softmax"), (9.0, "x")]):
+        config = {"task": {"name": "nmt"}, "mapping": {"name": mapping}, "seed": seed}
+        metrics = {"test/bleu": accuracy, "dev/loss": 1.0 + seed}
+        record = replace(
+            RECORD, run_id=f"r{seed}", seed=seed, config=config, metrics=metrics,
+            signatures=dict.fromkeys(metrics, ""), command="repro run decoding.beam_size=4",
+        )  # fmt: skip
+        publish(tmp_path, record)
+    publish(tmp_path, replace(RECORD, run_id="other", scale="small"))
+    file = tmp_path / "demo" / "runs.html"
+    (file.parent / "pages").mkdir()
+    (file.parent / "pages" / "r0.html").touch()
+    file.write_text(list_page(Archive(tmp_path, "demo")), encoding="utf-8")
+    (tmp_path / "profile").mkdir()
+    rows = "[...document.getElementById('table').tBodies[0].rows].map(r => %s)"
+    names, values = rows % "r.cells[0].textContent", rows % "r.cells[7].textContent"
     with Page(file, tmp_path / "profile") as page:
-        kinds = {one["method"] for one in page.events}
-        assert not {"Runtime.exceptionThrown", "Log.entryAdded"} & kinds
-        assert page.evaluate(rows % "metrics")[1] == ["test/bleu", "20.00", "21.50", "−1.50"]
-        assert page.evaluate(rows % "settings")[1:] == [["seed", "1", "2"]]
-        assert page.evaluate("document.querySelectorAll('polyline').length") == 2
-        second = "document.getElementById('second')"
-        page.evaluate(
-            f"{second}.value = '000000000003'; {second}.dispatchEvent(new Event('change'))"
-        )
-        assert page.evaluate(rows % "metrics")[1][3] == "−2.00"
-        assert page.evaluate("location.hash") == "#000000000001,000000000003"
+        assert sorted(page.evaluate(names)) == ["2 seeds", "other", "r2"]
+        expected = ["9.00", "20.00", "21.00 ± 1.41"]
+        for shown in (expected, expected[::-1]):
+            page.evaluate("document.querySelectorAll('#table thead button')[7].click()")
+            assert page.evaluate(values) == shown
+        page.evaluate("document.querySelector('td button').click()")
+        assert page.evaluate(names)[:3] == ["2 seeds", "r0", "r1"]
+        link = "document.querySelector('td a').getAttribute('href')"
+        assert page.evaluate(link) == "pages/r0.html"
+        for key, value, left in (("scale", "demo", 3), ("mapping", "x", 1), ("seed", "2", 1)):
+            enter(page, key, value)
+            assert page.evaluate("document.getElementById('count').textContent") == (
+                f"{left} of 4 runs"
+            )
+        enter(page, "metric", "dev/loss")
+        assert (page.evaluate(names), page.evaluate(values)) == (["r2"], ["3.0000"])
+        enter(page, "words", "beam_size=5")
+        assert page.evaluate(names) == []
+        assert width_at(page, 390) <= 390
+        assert not {one["method"] for one in page.events} & ERRORS
+
+
+def test_a_slider_chooses_among_computed_values(tmp_path: Path) -> None:
+    path = write_mapping_page(tmp_path)
+    written = path.stat()
+    assert written.st_size < 300_000
+    assert write_mapping_page(tmp_path).stat() == written
+    (tmp_path / "profile").mkdir()
+    points = "document.querySelector('#curve .%s').getAttribute('points')"
+    value = "document.getElementById('value').textContent"
+    kinds = "[...document.querySelectorAll('#regions rect')].map(r => r.classList[0])"
+    with Page(path, tmp_path / "profile") as page:
+        assert page.evaluate(value) == "α = 1.5"
+        for place, reference in ((0, "softmax"), (10, "sparsemax")):
+            enter(page, "slider", place)
+            assert page.evaluate(points % "chosen") == page.evaluate(points % reference)
+        assert {*page.evaluate(kinds)} == {"a", "b", "c"}
+        enter(page, "mapping", "fusedmax")
+        assert page.evaluate(value) == "λ = 0.2"
+        assert {"e", "f"} <= {*page.evaluate(kinds)}
+        assert width_at(page, 390) <= 390
+        assert not {one["method"] for one in page.events} & ERRORS
 
 
 def test_a_verdict_is_a_filter_of_the_claims(tmp_path: Path, experiment: Experiment) -> None:
@@ -148,14 +280,16 @@ def test_a_verdict_is_a_filter_of_the_claims(tmp_path: Path, experiment: Experim
     assert counts == [3, 2, 1, 3]
 
 
-def test_pages_of_runs_share_a_style_file(tmp_path: Path) -> None:
-    (tmp_path / STYLE).write_text(style(), encoding="utf-8")
+def test_pages_of_runs_share_a_style_and_a_script(tmp_path: Path) -> None:
+    for name in (STYLE, CHARTS):
+        (tmp_path / name).write_text(template_text(name), encoding="utf-8")
     (tmp_path / "profile").mkdir()
     file = tmp_path / "run.html"
-    file.write_text(html_run(RunPage(RECORD, (), (), ())), encoding="utf-8")
+    file.write_text(html_run(RECORD, THREE[0], {}), encoding="utf-8")
     with Page(file, tmp_path / "profile") as page:
-        assert not {one["method"] for one in page.events} & {"Log.entryAdded"}
+        assert not {one["method"] for one in page.events} & ERRORS
         assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
+        assert page.evaluate(LINES) == [FIRST]
 
 
 def test_a_table_wider_than_its_box_says_so(page: Page) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from repro.config.experiment import Experiment
+from repro.evaluation.significance import signature
 from repro.report import build_report
 from repro.report.document import Document, Section, build_section
 from repro.report.render_csv import csv_table
 from repro.report.render_html import html_report
 from repro.report.render_latex import latex_table
 from repro.report.render_markdown import markdown_table
-from repro.report.significance import SIGNATURE
 from repro.report.table import build_table
 from repro.results import Archive, Comparison, Measurement, write_comparisons
 
@@ -27,9 +27,8 @@ COMPARED = Comparison(
     baseline_runs="a1 a3",
     examples=321,
     difference=-10.0,
-    p_bootstrap=0.001,
-    p_randomisation=0.0499,
-    signature="bootstrap|trials:7 randomisation|trials:8",
+    p_value=0.0499,
+    signature="randomisation|trials:8",
 )
 
 
@@ -50,11 +49,8 @@ def test_a_significant_cell_bears_the_sign(
     assert table.comparisons == (COMPARED,)
 
 
-@pytest.mark.parametrize("change", [{"p_bootstrap": 0.05}, {"p_randomisation": 0.051}])
-def test_both_tests_must_find_a_difference(
-    compared: Experiment, records: list[Measurement], change: dict[str, float]
-) -> None:
-    table = build_table(compared, records, "full", {CELL: replace(COMPARED, **change)})
+def test_a_larger_p_value_has_no_sign(compared: Experiment, records: list[Measurement]) -> None:
+    table = build_table(compared, records, "full", {CELL: replace(COMPARED, p_value=0.05)})
     assert table.rows[1].cells[0].text == "42.00 ± 1.41 (2/3)"
     assert len(table.comparisons) == 1
 
@@ -65,9 +61,9 @@ def test_markdown_explains_the_sign_and_lists_the_p_values(
     text = markdown_table(section(compared, records, COMPARED))
     assert r"42.00\* ± 1.41 (2/3)" in text
     assert r"- \* differs from 1 / a: p \< 0.05" in text
-    assert r"bootstrap\|trials:7 randomisation\|trials:8" in text
+    assert r"randomisation\|trials:8" in text
     assert "<details><summary>differences from 1 / a, paired tests</summary>" in text
-    assert "| 1 / b | avg | 321 | 2 | −10.00 | 0.0010 | 0.0499 |" in text
+    assert "| 1 / b | avg | 321 | 2 | −10.00 | 0.0499 |" in text
 
 
 def test_html_shows_sign_note_and_p_values(
@@ -92,10 +88,10 @@ def test_latex_has_the_note_below_the_table(
 def test_csv_has_the_p_values(compared: Experiment, records: list[Measurement]) -> None:
     one = section(compared, records, COMPARED)
     rows = list(csv.DictReader(io.StringIO(csv_table(one.table))))
-    columns = ("attention α", "column", "p_bootstrap", "p_randomisation")
+    columns = ("attention α", "column", "p_value")
     found = [tuple(row[name] for name in columns) for row in rows]
-    assert ("b", "avg", "0.001", "0.0499") in found
-    assert ("a", "avg", "", "") in found
+    assert ("b", "avg", "0.0499") in found
+    assert ("a", "avg", "") in found
 
 
 def test_the_report_reads_the_comparisons(
@@ -107,7 +103,7 @@ def test_the_report_reads_the_comparisons(
 ) -> None:
     monkeypatch.setattr("repro.report.document.list_experiments", lambda: [compared.name])
     monkeypatch.setattr("repro.report.document.load_experiment", lambda _: compared)
-    write_comparisons(tmp_path, "full", [replace(COMPARED, signature=SIGNATURE)])
+    write_comparisons(tmp_path, "full", [replace(COMPARED, signature=signature())])
     build_report(filled(tmp_path, "full", {compared.name: records}))
     written = (tmp_path / "full" / "tables" / f"{compared.name}.md").read_text(encoding="utf-8")
     assert r"42.00\* ± 1.41" in written

@@ -4,8 +4,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from repro.report.render_html import html_comparison, html_run
-from repro.report.run_pages import HEIGHT, WIDTH, run_page
+from repro.report.charts import chart_of
+from repro.report.many_runs import compared_run, comparison_page
+from repro.report.render_html import html_run
 from repro.results import Record, run_folder
 
 RECORD = Record(
@@ -18,28 +19,25 @@ RECORD = Record(
 
 
 def test_a_run_without_its_folder_has_settings_and_metrics(tmp_path: Path) -> None:
-    page = run_page(RECORD, run_folder(tmp_path, "demo", RECORD.run_id), [("a", "paper/table")])
-    assert page.metrics == (("test/accuracy", "94.25", "accuracy|macro"),)
-    assert page.curves == ()
-    text = html_run(page)
+    folder = run_folder(tmp_path, "demo", RECORD.run_id)
+    text = html_run(RECORD, chart_of(folder, ""), {"../report.html#a": "paper/table"})
+    assert '<td>94.25</td><td class="label">accuracy|macro</td>' in text
     assert "&lt;b&gt;morphology" in text
     assert '<a href="../report.html#a">paper/table</a>' in text
     assert "<script" not in text
 
 
-def test_curves_have_the_numbers_of_updates_at_their_ends(tmp_path: Path) -> None:
+def test_curves_have_holes_where_nothing_was_measured(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, "demo", RECORD.run_id)
-    folder.path.mkdir(parents=True)
-    for step, loss in enumerate([4.0, 2.0, 3.0], 1):  # validated within an epoch
-        folder.append_history({"epoch": 1, "step": step, "dev_loss": loss, "counts": [1, 2]})
-    page = run_page(RECORD, folder, [])
-    (curve,) = page.curves
-    assert (curve.name, curve.values) == ("dev_loss", (4.0, 2.0, 3.0))
-    points = [tuple(map(float, point.split(","))) for point in curve.points.split()]
-    assert [x for x, _ in points] == [6.0, WIDTH / 2, WIDTH - 6]
-    assert [y for _, y in points] == [6.0, HEIGHT - 6, HEIGHT / 2]
-    assert curve.steps == (1.0, 3.0)
-    assert curve.points in html_run(page)
+    rows = [
+        {"epoch": 1, "step": 5, "seconds": 2.0, "dev_accuracy": 50.0, "trees": [1]},
+        {"epoch": 2, "step": 9, "seconds": 4.0, "dev_loss": 1 / 3, "dev_accuracy": float("inf")},
+    ]
+    folder.rewrite_history(rows)
+    chart = chart_of(folder, "")
+    assert chart["x"] == {"epoch": [1, 2], "update": [5, 9], "time": [2.0, 4.0]}
+    assert chart["y"] == {"dev_loss": [None, 0.333333], "dev_accuracy": [50.0, None]}
+    assert '"dev_loss":[null,0.333333]' in html_run(RECORD, chart, {})
 
 
 def test_a_damaged_history_is_left_out(tmp_path: Path) -> None:
@@ -47,26 +45,26 @@ def test_a_damaged_history_is_left_out(tmp_path: Path) -> None:
     folder.path.mkdir(parents=True)
     folder.rewrite_history([{"step": 1, "dev_loss": 1.0}, {"step": 2, "dev_loss": 1.0}])
     folder.mark_done({})
-    assert len(run_page(RECORD, folder, []).curves) == 1
+    assert len(chart_of(folder, "")["y"]) == 1
     rows = folder.history.read_text().replace("1.0", "7.0")
     folder.history.write_text(rows)
-    assert run_page(RECORD, folder, []).curves == ()
+    assert chart_of(folder, "")["y"] == {}
 
 
 def test_the_comparison_holds_what_differs_and_any_text_is_safe(tmp_path: Path) -> None:
     other = replace(
-        RECORD, run_id="ba9876543210", seed=2, config={"task": {"name": "</script>"}, "seed": 2}
+        RECORD, run_id="ba9876543210", config={"task": {"name": "</script>"}, "seed": 1}
     )
-    pages = [
-        run_page(one, run_folder(tmp_path, "demo", one.run_id), [("a", "paper/table")])
-        for one in (RECORD, other)
+    rows = [
+        compared_run(one, run_folder(tmp_path, "demo", one.run_id), f"row {place}", None)
+        for place, one in enumerate((RECORD, other))
     ]
-    text = html_comparison(pages, {one.run_id: f"row {one.seed}" for one in (RECORD, other)})
-    assert f'<option value="{RECORD.run_id}">row 1 · {RECORD.run_id}</option>' in text
+    text = comparison_page([{**row, "group": "paper/table"} for row in rows], [], {})
     start = text.index(">", text.index('<script type="application/json"')) + 1
-    runs = json.loads(text[start : text.index("</script>", start)])
-    assert runs[other.run_id] == {
-        "settings": {"seed": "2", "task.name": "</script>"},
-        "metrics": {"test/accuracy": "94.25"},
-        "curves": {},
-    }
+    data = json.loads(text[start : text.index("</script>", start)])
+    assert data["metrics"] == {"test/accuracy": {"digits": 2, "higher": True}}
+    assert data["runs"][1] == {
+        "id": other.run_id, "label": "row 1", "page": None, "group": "paper/table",
+        "x": {}, "y": {}, "settings": {"task.name": "</script>"},
+        "metrics": {"test/accuracy": 94.25},
+    }  # fmt: skip

@@ -9,16 +9,15 @@ ONE = Comparison(
     metric="test/rep",
     runs="a b",
     baseline_runs="c d",
-    signature="bootstrap|trials:1000 randomisation|trials:10000",
+    signature="randomisation|trials:10000",
     examples=1000,
     difference=-0.1 - 0.2,
-    p_bootstrap=1 / 3,
-    p_randomisation=1e-4,
+    p_value=1 / 3,
 )
 
 
 def test_round_trip_is_exact_and_ordered(tmp_path: Path) -> None:
-    two = replace(ONE, metric="test/drop", runs="", p_bootstrap=1.0)
+    two = replace(ONE, metric="test/drop", runs="", p_value=1.0)
     path = write_comparisons(tmp_path, "demo", [ONE, two])
     assert path == tmp_path / "demo" / "significance.csv"
     assert read_comparisons(tmp_path, "demo") == {two.identity: two, ONE.identity: ONE}
@@ -32,10 +31,8 @@ def test_no_file_means_no_comparison(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("p_value", [0.0, 1.5, float("nan")])
 def test_p_values_are_probabilities(p_value: float) -> None:
-    with pytest.raises(ResultsError, match="p-values of test/rep"):
-        replace(ONE, p_bootstrap=p_value)
-    with pytest.raises(ResultsError, match="p-values of test/rep"):
-        replace(ONE, p_randomisation=p_value)
+    with pytest.raises(ResultsError, match="p-value of test/rep"):
+        replace(ONE, p_value=p_value)
 
 
 def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
@@ -55,7 +52,7 @@ def test_an_empty_comparison_is_refused() -> None:
     [
         ("examples", "sentences", "1: expected the columns metric"),
         (",1000,", ",many,", "2: invalid literal"),
-        ("0.0001", "2", "2: p-values"),
+        (repr(1 / 3), "2", "2: p-value"),
     ],
 )
 def test_a_damaged_file_is_refused_by_name(

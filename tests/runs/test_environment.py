@@ -1,10 +1,9 @@
 import logging
 
 import pytest
-import torch
 
 from repro.config.compose import compose_run
-from repro.runs.environment import warn_of_precision
+from repro.runs.device import warn_of_precision
 
 
 @pytest.mark.parametrize(
@@ -17,8 +16,8 @@ def test_bfloat16_on_a_processor_without_it_is_warned_of_once(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
-    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    flags = "avx2 amx_tile" if amx else "avx2"
+    monkeypatch.setattr("repro.runs.environment.cpuinfo", lambda field: flags)
     runs = [compose_run([f"precision={precision}", "hardware=cpu"])] * 3
     with caplog.at_level(logging.WARNING):
         warn_of_precision(runs)

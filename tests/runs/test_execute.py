@@ -18,8 +18,9 @@ from repro.evaluation.metrics.inflection import InflectedForms
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.selfcheck import CheckedLauncher
 from repro.results import Record, RunFolder, read_record, record_path
-from repro.runs.execute import evaluate_ensemble, execute, locate
+from repro.runs.execute import execute, locate
 from repro.runs.locking import is_claimed, run_lock
+from repro.runs.train import evaluate_ensemble
 
 
 def numbers(record: Record) -> dict[str, float]:
@@ -152,7 +153,7 @@ def test_a_failing_run_keeps_its_traceback_and_can_be_repeated(
     tiny: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("repro.runs.execute.fit", _broken)
+        patched.setattr("repro.runs.train.fit", _broken)
         outcome = execute(locate(compose_run(tiny)))
     assert outcome.status == "failed"
     assert outcome.error == "RuntimeError: out of luck"
@@ -213,7 +214,7 @@ def test_history_is_one_row_for_each_epoch_after_an_interruption(
     tiny: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("repro.runs.execute.evaluate_best", _broken)
+        patched.setattr("repro.runs.train.evaluate_best", _broken)
         assert execute(locate(compose_run(tiny))).status == "failed"
     outcome = execute(locate(compose_run(tiny)))
     lines = (outcome.folder / "history.jsonl").read_text().splitlines()

@@ -1,5 +1,6 @@
 """Sweepers and launchers of Hydra, the suite's and those of others."""
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -49,11 +50,16 @@ def test_reproduce_uses_the_launcher_that_it_is_given(tiny: list[str], tmp_path:
 
 @pytest.mark.skipif(without("hydra_plugins.hydra_optuna_sweeper"), reason="no Optuna sweeper here")
 @pytest.mark.filterwarnings("ignore")  # of Optuna 2 about its own dependencies
-def test_optuna_maximises_the_monitored_metric(tiny: list[str], tmp_path: Path) -> None:
+def test_optuna_maximises_the_monitored_metric(
+    tiny: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     study = ["hydra/sweeper=optuna", "hydra.sweeper.direction=maximize", "hydra.sweeper.n_jobs=1"]
     tuned = "training.learning_rate=interval(0.0001,0.1)"
     assert main(["run", "-m", *tiny, *SHORT, *study, "hydra.sweeper.n_trials=3", tuned]) == 0
     assert statuses(tmp_path) == ["done"] * 3
+    ends = re.findall(r"^ +done \S+ (\d of \d)  (\S+)(?:,.*)?$", capfd.readouterr().err, re.M)
+    assert [counted for counted, _ in ends] == ["1 of 3", "2 of 3", "3 of 3"]
+    assert {label.partition("=")[0] for _, label in ends} == {"training.learning_rate"}
     (found,) = (tmp_path / "demo" / "sweeps").glob("*/optimization_results.yaml")
     best = max(monitored(RunFolder(run.path)) for run in list_runs(tmp_path, "demo"))
     assert yaml.safe_load(found.read_text())["best_value"] == best

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.runs.locking import RunBusyError, is_claimed, run_lock
+from repro.runs.locking import RunBusyError, is_claimed, remove_locked, run_lock
 
 HOLD = """
 import sys, time, pathlib
@@ -91,3 +91,23 @@ def test_never_are_two_processes_inside(tmp_path: Path) -> None:
     assert errors == [""] * 4
     assert [rival.returncode for rival in rivals] == [0] * 4
     assert not is_claimed(tmp_path)
+
+
+def test_who_waits_for_a_run_that_is_removed_begins_it_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with run_lock(folder):
+        (folder / "DONE").touch()
+        (folder / "predictions").mkdir()
+        holder = subprocess.Popen(
+            [sys.executable, "-c", HOLD.replace("(sys.argv[1])", "(sys.argv[1]), print"), folder],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert holder.stdout is not None
+        assert "is working on it" in holder.stdout.readline()
+        remove_locked(folder)
+        assert not folder.exists()
+    assert holder.stdout.readline() == "held\n"
+    assert [path.name for path in folder.iterdir()] == ["lock"]
+    assert is_claimed(folder)
+    holder.kill()
+    holder.communicate()

@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 
 from repro.config.compose import compose_run
 from repro.results import RunFolder
-from repro.runs import execute as execute_module
+from repro.runs import train
 from repro.runs.execute import execute, locate
 from repro.runs.launch import backend_of, launch_jobs, prepare_jobs
 
@@ -26,13 +26,13 @@ def summarizer(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def trainings(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Folders of the trainings that were made."""
-    made, fit = [], execute_module.fit
+    made, fit = [], train.fit
 
     def counted(task, config, files, *rest):  # type: ignore[no-untyped-def]
         made.append(files.weights.parent)
         return fit(task, config, files, *rest)
 
-    monkeypatch.setattr(execute_module, "fit", counted)
+    monkeypatch.setattr(train, "fit", counted)
     return made
 
 

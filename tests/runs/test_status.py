@@ -73,6 +73,8 @@ def test_the_display_reads_folders_and_estimates_the_time_left(
     assert [states[name].status for name in "abc"] == ["running", "failed", "queued"]
     assert states["a"].text == "epoch 3/6  accuracy 71.5"
     assert display._time_left() == ", 0:00:36 left"  # 1.25 runs in 30 s, 1.5 to go
+    assert display._counted == "1 of 3"
+    assert SweepDisplay([RunState(folders[2], "")], before=4, total=20)._counted == "4 of 20"
 
 
 def test_the_doctor_names_what_is_missing_and_what_is_broken(

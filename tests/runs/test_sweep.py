@@ -14,7 +14,7 @@ from process_groups import wait_for_the_end
 from repro.cli import main
 from repro.results import Record, RunFolder, list_runs
 from repro.results.sweeps import read_sweeps
-from repro.runs import execute as execute_module
+from repro.runs import train
 from repro.runs.execute import Job, Outcome
 from repro.runs.launch import backend_of, launch_jobs, outcome_of, prepare_jobs, print_failures
 from repro.runs.local import _Queue
@@ -39,14 +39,14 @@ def bring(jobs: list[Job]) -> list[Outcome]:
 
 @pytest.fixture
 def second_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    build = execute_module.build_task
+    build = train.build_task
 
     def build_or_fail(config, device):  # type: ignore[no-untyped-def]
         if config.seed == 2:
             raise MemoryError("seed 2 is too large")
         return build(config, device)
 
-    monkeypatch.setattr(execute_module, "build_task", build_or_fail)
+    monkeypatch.setattr(train, "build_task", build_or_fail)
 
 
 @pytest.mark.usefixtures("second_fails")

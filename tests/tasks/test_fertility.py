@@ -19,7 +19,8 @@ from repro.tasks.fertility import (
     new_tagger,
     train_tagger,
 )
-from repro.tasks.nmt import NmtTask, parallel_corpus
+from repro.tasks.nmt import parallel_corpus
+from repro.tasks.nmt.task import NmtTask
 from repro.tasks.text_pairs import PreparedText, TextPairsTask, prepare_text
 from repro.training.seeding import seed_everything
 

@@ -12,7 +12,8 @@ from repro.losses import FenchelYoungLoss
 from repro.mappings import Entmax
 from repro.results import run_folder
 from repro.tasks import TASKS, task_spec
-from repro.tasks.morphology.task import MorphologyTask, encode_corpus, identify
+from repro.tasks.morphology.corpus import encode_corpus, identify
+from repro.tasks.morphology.task import MorphologyTask
 
 CPU = torch.device("cpu")
 

@@ -14,7 +14,7 @@ from repro.report.figures import figure_kind
 from repro.results import RunFolder
 from repro.results.files import read_rows
 from repro.runs.execute import execute, locate
-from repro.tasks.nli_alignment import NliAlignmentTask
+from repro.tasks.nli_alignment.task import NliAlignmentTask
 from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")

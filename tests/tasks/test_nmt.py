@@ -14,7 +14,7 @@ from repro.config.schema import RunConfig
 from repro.data.alignment import train_two_way
 from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
-from repro.data.demo.translation import build_lexicon
+from repro.data.demo.translation import grammar
 from repro.data.parallel import read_pairs
 from repro.data.preparation import SINK
 from repro.decoding.penalties import Penalties
@@ -26,8 +26,8 @@ from repro.models.seq2seq import ConstantFertility, PredictedFertility, TableFer
 from repro.report.figures import figure_kind
 from repro.results import OWN_SPLIT, RunFolder
 from repro.runs.execute import execute, locate
-from repro.tasks import nmt
-from repro.tasks.nmt import NmtTask, check, identify
+from repro.tasks.nmt import identify
+from repro.tasks.nmt.task import NmtTask, check
 from repro.tasks.text_pairs import TextPairsTask
 from repro.training.seeding import seed_everything
 
@@ -170,9 +170,9 @@ def test_predicted_fertilities_are_learned_and_then_kept(root: Path) -> None:
     again = made(root, *BOUNDED, *learned).model.fertility
     for name, tensor in fertility.state_dict().items():
         torch.testing.assert_close(again.state_dict()[name], tensor, rtol=0, atol=0)
-    lexicon = build_lexicon(task.config.data.seed)
-    kinds = {verb: "particle" for verb, _, _ in lexicon.particle_verbs}  # two target words
-    kinds |= {verb: "plain" for verb, _ in lexicon.verbs}  # one target word
+    rules = grammar(task.config.data.seed, longest=2)
+    kinds = {verb: "particle" for verb, _ in rules["PARTICLE"]}  # two target words
+    kinds |= {verb: "plain" for verb, _ in rules["PLAIN"]}  # one target word
     found: dict[str, list[float]] = {"particle": [], "plain": []}
     for pair in task.data.splits["dev"]:
         source = torch.tensor([pair.source])
@@ -317,7 +317,7 @@ def test_another_number_of_short_pairs_than_published_is_warned_of(
     known = declared(ParallelTexts, "data.corpus", "wmt16_ro")
     for published, warned in ((count, False), (2 * count, True)):
         declaration = replace(known, short_pairs=published)
-        monkeypatch.setattr(nmt, "declared", lambda *_, found=declaration: found)
+        monkeypatch.setattr("repro.tasks.nmt.task.declared", lambda *_, found=declaration: found)
         monkeypatch.setattr("repro.tasks.text_pairs._CHECKED", set())
         caplog.clear()
         check(prepared)

@@ -15,9 +15,9 @@ from repro.results import RunFolder
 from repro.runs.execute import execute, locate
 from repro.tasks import task_spec
 from repro.tasks.entailment import encode_corpus
-from repro.tasks.morphology.task import encode_corpus as encode_forms
+from repro.tasks.morphology.corpus import encode_corpus as encode_forms
 from repro.tasks.nmt import parallel_corpus
-from repro.tasks.parsing.task import encode_treebank
+from repro.tasks.parsing.corpus import encode_treebank
 
 OWN = ["data.generated=false", "data.folder=mine", "hardware=cpu", "training.max_steps=1"]
 WORD = "1\tcome\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"

@@ -12,23 +12,18 @@ from stored_statistics import assert_sums_give_the_records, scores_of
 from repro.config import ConfigError
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
+from repro.data.batching import collate_trees
 from repro.data.dependencies.conllu import parse_conllu
-from repro.data.dependencies.trees import collate_trees
 from repro.errors import DataError
 from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.report.figures import figure_kind
 from repro.results import OWN_SPLIT, RunFolder
-from repro.runs.execute import ensemble_evaluation, execute, locate
+from repro.runs.execute import execute, locate
+from repro.runs.train import ensemble_evaluation
 from repro.structures import Arborescence, sparsemap
-from repro.tasks.parsing.task import (
-    CandidateStatistics,
-    ParsingTask,
-    encode_treebank,
-    heads_of,
-    identify,
-    weighted_trees,
-)
+from repro.tasks.parsing.corpus import encode_treebank, identify
+from repro.tasks.parsing.task import CandidateStatistics, ParsingTask, heads_of, weighted_trees
 from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")

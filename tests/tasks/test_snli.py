@@ -21,8 +21,9 @@ from repro.report.figures import figure_kind
 from repro.results import OWN_SPLIT, RunFolder
 from repro.results.files import read_rows
 from repro.runs.execute import execute, locate
-from repro.tasks.entailment import encode_corpus, identify, vectors_of
-from repro.tasks.snli import SnliTask
+from repro.tasks.entailment import encode_corpus, vectors_of
+from repro.tasks.pair_corpora import identify
+from repro.tasks.snli.task import SnliTask
 from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")

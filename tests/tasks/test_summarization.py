@@ -10,7 +10,8 @@ from repro.evaluation.metrics.summarization import rouge
 from repro.report.figures.attention import prediction_of
 from repro.results import RunFolder
 from repro.runs.execute import Outcome, execute, locate
-from repro.tasks.summarization import SummarizationTask, summary_corpus
+from repro.tasks.summarization import summary_corpus
+from repro.tasks.summarization.task import SummarizationTask
 
 SMALL = [
     "task=summarization", "hardware=cpu", "hardware.parallel_runs=1", "model.embedding_size=16",

@@ -14,7 +14,7 @@ from repro.evaluation.metrics import metric_of
 from repro.report.figures.forced_decoding import steps_of
 from repro.results import RunFolder
 from repro.runs.execute import execute, locate
-from repro.tasks.nmt import NmtTask
+from repro.tasks.nmt.task import NmtTask
 from repro.tasks.text_pairs import ALTERNATIVES, forced_rows, stored_examples
 from repro.training.seeding import seed_everything
 

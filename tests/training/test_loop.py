@@ -15,21 +15,16 @@ from torch import Tensor, nn
 
 from repro.config import ConfigError
 from repro.config.schema import TrainingConfig
-from repro.training import (
-    CheckpointError,
-    DivergenceError,
-    TrainingProgress,
-    Validation,
-    distributed,
-    fit,
-)
+from repro.training import Validation, distributed
 from repro.training.checkpoint import (
+    CheckpointError,
+    TrainingProgress,
     load_checkpoint,
     load_weights,
     save_checkpoint,
     save_weights,
 )
-from repro.training.loop import Fit, FitPaths
+from repro.training.loop import DivergenceError, Fit, FitPaths, fit
 from repro.training.seeding import random_state, seed_everything
 
 

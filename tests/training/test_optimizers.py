@@ -11,7 +11,7 @@ from torch import nn
 from repro.config import ConfigError
 from repro.config.schema import TrainingConfig
 from repro.config.schema.checks import check_fields
-from repro.training import TrainingProgress
+from repro.training.checkpoint import TrainingProgress
 from repro.training.loop import build_optimizer, is_decay_due
 
 

@@ -1,7 +1,7 @@
 """Declarations of settings: each field states which values it takes; one function checks them."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, is_dataclass
 from math import inf, isfinite
 from typing import Any, TypeVar, cast, get_args
@@ -10,8 +10,6 @@ from omegaconf import MISSING
 
 from repro.config.errors import ConfigError
 
-ADDED_LATER = "added_later"
-RECORDED_AS = "recorded_as"
 _ACCEPTS = "accepts"
 PartT = TypeVar("PartT")
 _LARGEST_INT = 2**31 - 1
@@ -36,16 +34,13 @@ class Accepts:
     unbounded: bool = False
 
 
-def number(
-    interval: str, default: Any = MISSING, *, even: bool = False, added_later: bool = False
-) -> Any:
+def number(interval: str, default: Any = MISSING, *, even: bool = False) -> Any:
     """Declare a number, or a list of numbers.
 
     Args:
         interval: such as ``"[0, 1)"``; ``"(0, inf)"`` is any finite number above zero.
         default: value of the field; required if left out.
         even: accept even numbers only.
-        added_later: see :func:`added_later`.
     """
     parsed = re.fullmatch(r"([\[(])(\S+), (\S+)([\])])", interval)
     assert parsed is not None, interval
@@ -61,16 +56,14 @@ def number(
     expected = f"{kind} in {interval}"
     if high == inf:
         expected = f"{kind} {'>=' if low_closed else '>'} {parsed[2]}"
-    return _declared(default, Accepts(holds, expected, unbounded=high == inf), added_later)
+    return _declared(default, Accepts(holds, expected, unbounded=high == inf))
 
 
-def choice(
-    options: Iterable[str | bool], default: Any = MISSING, *, added_later: bool = False
-) -> Any:
+def choice(options: Iterable[str], default: Any = MISSING) -> Any:
     """Declare a setting that must be one of the options."""
     options = tuple(options)
     expected = "one of " + ", ".join(map(str, options))
-    return _declared(default, Accepts(options.__contains__, expected), added_later)
+    return _declared(default, Accepts(options.__contains__, expected))
 
 
 def identifier(default: Any = MISSING) -> Any:
@@ -86,29 +79,6 @@ def identifier(default: Any = MISSING) -> Any:
 def folder() -> Any:
     """Declare a folder; ``null`` stands for a default that is set when a run is resolved."""
     return _declared(None, Accepts(lambda value: bool(value.strip()), "a folder"))
-
-
-def added_later(default: Any) -> Any:
-    """Declare a setting that was added after results had been recorded.
-
-    At its default, which means the old behaviour, it is excluded from the hash of a run, so that
-    existing run IDs stay valid. A list is copied for each object.
-    """
-    return _declared(default, _NUMBER, added_later=True)
-
-
-def renamed(earlier: str, declared: Any, values: Mapping[Any, Any] | None = None) -> Any:
-    """Declare a setting that had another name when results were recorded.
-
-    Records and the hash of a run keep the earlier name, so that existing run IDs stay valid.
-
-    Args:
-        earlier: the name in records.
-        declared: the field under its new name.
-        values: the value in records for each value; None if they did not change.
-    """
-    metadata = {**declared.metadata, RECORDED_AS: (earlier, values)}
-    return field(default=declared.default, metadata=metadata)
 
 
 def part_of(kind: type[PartT], node: object) -> PartT:
@@ -163,8 +133,8 @@ _NUMBER = Accepts(_is_held, "a number", unbounded=True)
 """Constraint on fields that declare none."""
 
 
-def _declared(default: Any, accepts: Accepts, added_later: bool = False) -> Any:
-    metadata = {_ACCEPTS: accepts, ADDED_LATER: added_later}
+def _declared(default: Any, accepts: Accepts) -> Any:
+    metadata = {_ACCEPTS: accepts}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
     return field(default=default, metadata=metadata)

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import added_later, check_fields, identifier, number
+from repro.config.schema.checks import check_fields, identifier, number
 
 
 @dataclass
@@ -39,7 +39,7 @@ class DataConfig:
     corpus: str = identifier()
     generated: bool = False
     seed: int = number("[0, 9223372036854775808)", 2018)
-    folder: str | None = added_later(None)
+    folder: str | None = None
 
 
 @dataclass
@@ -50,8 +50,23 @@ class ModelConfig:
 
 
 @dataclass
+class StructureConfig:
+    """A structure; ``name`` is its key in ``STRUCTURES``."""
+
+    name: str = MISSING
+
+
+@dataclass
+class PairStructureConfig(StructureConfig):
+    """A structure of word pairs: it takes scores ``(B, m, n)`` and lengths ``(B, 2)``."""
+
+
+@dataclass
 class DecodingConfig:
     """Settings of the search for outputs."""
 
 
-SCHEMAS: dict[str, dict[str, type]] = {"data": {"data": DataConfig}}
+SCHEMAS: dict[str, dict[str, type]] = {
+    "data": {"data": DataConfig},
+    "structure": {"pairs": PairStructureConfig},
+}

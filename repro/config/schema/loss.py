@@ -27,7 +27,7 @@ class EntmaxLossConfig(FenchelYoungLossConfig):
     """The α-entmax loss; ``solver`` is that of the mapping that generates it."""
 
     alpha: float = number("[1, inf)")
-    solver: str = choice(ENTMAX_SOLVERS, "exact", added_later=True)
+    solver: str = choice(ENTMAX_SOLVERS, "exact")
 
 
 @dataclass

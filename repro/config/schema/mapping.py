@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import added_later, choice, number
+from repro.config.schema.checks import choice, number
 
 ENTMAX_SOLVERS = ("exact", "sort", "bisection")
 PNORM_SOLVERS = ("exact", "fista")
@@ -42,7 +42,7 @@ class EntmaxConfig(UnboundedConfig):
     """
 
     alpha: float = number("[1, inf)")
-    solver: str = choice(ENTMAX_SOLVERS, "exact", added_later=True)
+    solver: str = choice(ENTMAX_SOLVERS, "exact")
 
 
 @dataclass
@@ -85,8 +85,8 @@ class SqPnormMaxConfig(GammaConfig):
     """
 
     p: float = number("(1, 2]", 1.5)
-    solver: str = choice(PNORM_SOLVERS, "exact", added_later=True)
-    tolerance: float = number("(0, 1)", 0.01, added_later=True)
+    solver: str = choice(PNORM_SOLVERS, "exact")
+    tolerance: float = number("(0, 1)", 0.01)
 
 
 @dataclass
@@ -100,7 +100,7 @@ class BoundedConfig(MappingConfig):
     """
 
     exhaustion: float = number("[0, inf)", 0.2)
-    detach_exhaustion: bool = added_later(False)
+    detach_exhaustion: bool = False
 
 
 SCHEMAS: dict[str, dict[str, type]] = {

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import added_later, choice, identifier, number, renamed
+from repro.config.schema.checks import choice, identifier, number
 from repro.config.schema.groups import DataConfig, TaskConfig
 from repro.config.schema.mapping import UnboundedConfig
 from repro.config.schema.seq2seq import BeamConfig, Seq2SeqRun
@@ -24,7 +24,7 @@ class ScheduleConfig:
 
     max_epochs: int = number("(0, inf)")
     validate_every: int = number("(0, inf)")
-    decay_from: int = number("(0, inf)", 1, added_later=True)
+    decay_from: int = number("(0, inf)", 1)
 
 
 @dataclass
@@ -46,8 +46,8 @@ class MorphologyConfig(TaskConfig):
     setting: str = choice(("medium", "high"))
     languages: list[str] | None = identifier(None)
     schedule: dict[str, ScheduleConfig] = field(default_factory=dict)
-    stored_examples: int = renamed("analysed", number("[0, inf)", 40))
-    shown: list[str] = added_later([])
+    stored_examples: int = number("[0, inf)", 40)
+    shown: list[str] = field(default_factory=list)
 
 
 @dataclass

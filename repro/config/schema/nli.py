@@ -6,12 +6,11 @@ from typing import ClassVar
 from omegaconf import MISSING
 
 from repro.config.errors import ConfigError
-from repro.config.schema.checks import added_later, choice, number, renamed
-from repro.config.schema.groups import DataConfig, ModelConfig, TaskConfig
+from repro.config.schema.checks import choice, number
+from repro.config.schema.groups import DataConfig, ModelConfig, PairStructureConfig, TaskConfig
 from repro.config.schema.loss import FenchelYoungLossConfig
 from repro.config.schema.mapping import UnboundedConfig
 from repro.config.schema.run import RunConfig
-from repro.config.schema.structure import PairStructureConfig
 
 
 @dataclass(unsafe_hash=True)
@@ -30,8 +29,8 @@ class NliReading:
 
     tokenization: str = choice(("provided", "punctuation"), "provided")
     lowercase: bool = False
-    check_size: bool = renamed("expected", field(default=True), {True: "official", False: "any"})
-    max_words: int | None = number("(0, inf)", None, added_later=True)
+    check_size: bool = True
+    max_words: int | None = number("(0, inf)", None)
 
 
 @dataclass
@@ -51,8 +50,8 @@ class PairCorpusConfig(NliReading, DataConfig):
     source: str = choice(("snli", "multinli", "files"))
     min_count: int = number("(0, inf)", 1)
     glove: str | None = None
-    train_premises: int = renamed("premises", number("(0, inf)", 3000))
-    text: list[str] = added_later([])
+    train_premises: int = number("(0, inf)", 3000)
+    text: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -70,7 +69,7 @@ class WordVectorConfig:
     vectors: str = choice(("glove", "text", "random"))
     trainable_vectors: bool = MISSING
     vector_size: int = number("(0, inf)")
-    embedding_std: float = renamed("vector_deviation", number("(0, inf)"))
+    embedding_std: float = number("(0, inf)")
 
 
 @dataclass
@@ -119,7 +118,7 @@ class PairTaskConfig(TaskConfig):
     selectors: ClassVar[tuple[str, ...]] = ("label_accuracy",)
 
     evaluation_batch: int = number("(0, inf)", 128)
-    stored_examples: int = renamed("analysed", number("[0, inf)", 200))
+    stored_examples: int = number("[0, inf)", 200)
     shown: list[str] = field(default_factory=list)
 
 
@@ -158,7 +157,7 @@ class NliAlignmentRun(PairRun):
 
     task: NliAlignmentConfig = MISSING
     model: EsimConfig = MISSING
-    structure: PairStructureConfig | None = added_later(None)
+    structure: PairStructureConfig | None = None
 
     def __post_init__(self) -> None:
         """Refuse two alignments at once; see the base class."""

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import added_later, choice, identifier, number, renamed
+from repro.config.schema.checks import choice, identifier, number
 from repro.config.schema.groups import DataConfig, ModelConfig, TaskConfig
 from repro.config.schema.loss import StructuredLossConfig
 from repro.config.schema.run import RunConfig
@@ -23,7 +23,7 @@ class TreebankConfig(DataConfig):
 
     release: str = identifier()
     treebank: str = identifier()
-    check_size: bool = renamed("check_counts", field(default=True))
+    check_size: bool = True
 
 
 @dataclass
@@ -73,9 +73,9 @@ class ParsingConfig(TaskConfig):
     train_single_root: bool = MISSING
     evaluation_words: int = number("(0, inf)", 2000)
     candidate_iterations: int = number("(0, inf)", 100)
-    stored_examples: int = renamed("analysed", number("[0, inf)", 400))
+    stored_examples: int = number("[0, inf)", 400)
     compared: int = number("[0, inf)", 200)
-    shown: list[str] = added_later([])
+    shown: list[str] = field(default_factory=list)
 
 
 @dataclass

@@ -9,17 +9,21 @@ from omegaconf import MISSING
 
 from repro.config.errors import ConfigError
 from repro.config.schema.checks import (
-    added_later,
     check_fields,
     choice,
     folder,
     identifier,
     number,
 )
-from repro.config.schema.groups import DataConfig, DecodingConfig, ModelConfig, TaskConfig
+from repro.config.schema.groups import (
+    DataConfig,
+    DecodingConfig,
+    ModelConfig,
+    StructureConfig,
+    TaskConfig,
+)
 from repro.config.schema.loss import LossConfig
 from repro.config.schema.mapping import MappingConfig
-from repro.config.schema.structure import StructureConfig
 from repro.config.schema.training import TrainingConfig
 
 
@@ -64,7 +68,7 @@ class RunConfig:
     task: TaskConfig = MISSING
     data: DataConfig = MISSING
     mapping: MappingConfig | None = None
-    structure: StructureConfig | None = added_later(None)
+    structure: StructureConfig | None = None
     loss: LossConfig = MISSING
     model: ModelConfig = MISSING
     training: TrainingConfig = MISSING

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import added_later, choice, number, renamed
+from repro.config.schema.checks import choice, number
 from repro.config.schema.groups import DecodingConfig, ModelConfig
 from repro.config.schema.loss import FenchelYoungLossConfig
 from repro.config.schema.mapping import MappingConfig
@@ -36,11 +36,11 @@ class Seq2SeqConfig(ModelConfig):
     hidden_size: int = number("(0, inf)", even=True)
     layers: int = number("(0, inf)")
     dropout: float = number("[0, 1)")
-    embedding_dropout: float | None = number("[0, 1)", None, added_later=True)
-    bidirectional: bool = added_later(True)
-    attention: str = choice(("general", "mlp"), "general", added_later=True)
-    output_bias: bool = added_later(True)
-    init_range: float = renamed("initial_bound", number("(0, inf)", 0.1, added_later=True))
+    embedding_dropout: float | None = number("[0, 1)", None)
+    bidirectional: bool = True
+    attention: str = choice(("general", "mlp"), "general")
+    output_bias: bool = True
+    init_range: float = number("(0, inf)", 0.1)
 
 
 @dataclass
@@ -102,7 +102,7 @@ class TranslatorConfig(Seq2SeqConfig):
     """
 
     coverage_vector: bool = False
-    coverage_of: str = choice(("query", "memory"), "query", added_later=True)
+    coverage_of: str = choice(("query", "memory"), "query")
     fertility: FertilityConfig = field(default_factory=FertilityConfig)
 
 
@@ -133,16 +133,14 @@ class RescoredBeamConfig(SearchConfig):
         coverage_floor: ``ε``, the least coverage of a word.
         tune_penalties: choose ``α`` and ``β`` on the validation data from ``penalty_grid``.
         penalty_grid: values of ``α`` and of ``β`` to try.
-        replace_unknown: always false; part of the identity of recorded runs.
     """
 
-    min_length: int = number("[0, inf)", 0, added_later=True)
+    min_length: int = number("[0, inf)", 0)
     length_penalty: float = number("[0, inf)", 0.0)
     coverage_penalty: float = number("[0, inf)", 0.0)
     coverage_floor: float = number("(0, 1]", 0.1)
     tune_penalties: bool = False
     penalty_grid: list[float] = number("[0, inf)", [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    replace_unknown: bool = choice((False,), False)
 
 
 @dataclass

@@ -1,16 +1,21 @@
 """Pairs of texts: machine translation and sentence summarization."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
 from omegaconf import MISSING
 
 from repro.config.errors import ConfigError
-from repro.config.schema.checks import added_later, choice, identifier, number, renamed
+from repro.config.schema.checks import choice, identifier, number
 from repro.config.schema.groups import DataConfig, TaskConfig
 from repro.config.schema.seq2seq import RescoredBeamConfig, Seq2SeqRun, TranslatorConfig
 
 DIACRITICS = ("none", "source", "target", "both")
+
+SEARCH_SETTINGS = frozenset(
+    {f"decoding.{field.name}" for field in fields(RescoredBeamConfig)} - {"decoding.batch_size"}
+) | {"task.stored_examples", "task.shown"}
+"""Settings that only search and later steps read; validation reads ``decoding.batch_size``."""
 
 
 @dataclass
@@ -57,9 +62,9 @@ class TextPairsConfig(TextSettings, EncodingSettings, DataConfig):
         tokenised: whether the files of ``folder`` are tokenised; published corpora declare it.
     """
 
-    check_size: bool = renamed("subset", field(default=True), {True: False, False: True})
-    max_test_length: int | None = number("(0, inf)", None, added_later=True)
-    tokenised: bool = added_later(False)
+    check_size: bool = True
+    max_test_length: int | None = number("(0, inf)", None)
+    tokenised: bool = False
 
 
 @dataclass
@@ -82,8 +87,8 @@ class TextTaskConfig(TaskConfig):
 
     selectors: ClassVar[tuple[str, ...]] = ("token_accuracy",)
 
-    stored_examples: int = renamed("analysed", number("[0, inf)", 40))
-    shown: list[str] = added_later([])
+    stored_examples: int = number("[0, inf)", 40)
+    shown: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -114,7 +119,7 @@ class NmtConfig(TextTaskConfig):
             ``bleu``, or ``bleu_lc`` on lower-cased tokens.
     """
 
-    tuned_metric: str = choice(("bleu", "bleu_lc"), "bleu", added_later=True)
+    tuned_metric: str = choice(("bleu", "bleu_lc"), "bleu")
 
 
 @dataclass

@@ -1,18 +1,14 @@
 """Training: ``conf/training``, the same keys for every task."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from omegaconf import MISSING
 
 from repro.config.errors import ConfigError
-from repro.config.schema.checks import check_fields, choice, number, renamed
+from repro.config.schema.checks import check_fields, choice, number
 
-SCHEDULES = {
-    "decay_if_loss_increases": "loss_increases",
-    "decay_if_not_best": "not_best",
-    "decay_after_epoch": "late_epochs",
-}
-"""Rules by which the learning rate decays, with their names in records."""
+SCHEDULES = ("decay_if_loss_increases", "decay_if_not_best", "decay_after_epoch")
+"""Rules by which the learning rate decays."""
 
 
 @dataclass
@@ -51,19 +47,15 @@ class TrainingConfig:
     batch_size: int = number("(0, inf)")
     max_epochs: int | None = number("(0, inf)")
     validate_every: int = number("(0, inf)")
-    monitor: str = renamed("select", field(default=MISSING))
+    monitor: str = MISSING
     checkpoint_minutes: float = number("[0, inf)", 10.0)
     max_steps: int | None = number("(0, inf)", None)
-    patience: int | None = number("(0, inf)", None, added_later=True)
-    optimizer: str = choice(("adam", "sgd"), "adam", added_later=True)
-    weight_decay: float = number("[0, inf)", 0.0, added_later=True)
-    schedule: str = renamed(
-        "decay_when",
-        choice(tuple(SCHEDULES), "decay_if_loss_increases", added_later=True),
-        values=SCHEDULES,
-    )
-    decay_from: int = number("(0, inf)", 1, added_later=True)
-    validate_every_steps: int | None = number("(0, inf)", None, added_later=True)
+    patience: int | None = number("(0, inf)", None)
+    optimizer: str = choice(("adam", "sgd"), "adam")
+    weight_decay: float = number("[0, inf)", 0.0)
+    schedule: str = choice(SCHEDULES, "decay_if_loss_increases")
+    decay_from: int = number("(0, inf)", 1)
+    validate_every_steps: int | None = number("(0, inf)", None)
 
     def __post_init__(self) -> None:
         """Refuse values out of range, and settings that contradict each other."""

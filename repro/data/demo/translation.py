@@ -5,7 +5,7 @@ It deliberately contains phenomena that make translation hard:
 - word order: the source puts the verb second and adjectives after nouns, the target puts the verb
   last and adjectives before nouns;
 - fertility above one: a compound is one source word and three target words, some verbs are two
-  nonadjacent target words;
+  target words;
 - fertility zero: the source marks objects with a word that has no counterpart;
 - lists that may repeat a noun, and intensifiers repeated for emphasis: only attention shows which
   of the occurrences have been translated;
@@ -14,13 +14,13 @@ It deliberately contains phenomena that make translation hard:
 - words of two meanings, disambiguated by the noun that they follow.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterator
+from itertools import accumulate, islice, product
 from pathlib import Path
 from random import Random
 
 from repro.data.corpora.translation import ParallelTexts
+from repro.data.demo.grammar import Rules, Sides, distinct_rows, draw, invented
 from repro.data.files import write_if_changed
 
 SOURCE, TARGET = "orun", "vesti"
@@ -37,134 +37,61 @@ DEMO = ParallelTexts(
     tokenised=True,
 )
 LONGEST_LIST = {"train": 4, "val": 7, "test": 7}
-
-Phrase = tuple[str, str]
-"""Word or phrase in both languages."""
-
-_SOURCE_ONSETS, _SOURCE_VOWELS = ("b", "d", "g", "k", "l", "m", "n", "r", "s", "t"), "aou"
-_TARGET_ONSETS, _TARGET_VOWELS = ("f", "v", "h", "sk", "pr", "st", "l", "n", "r", "z"), "eiy"
-OBJECT_MARK = "ta"
-GENITIVE = "yn"
+OBJECT_MARK, GENITIVE = "ta", "yn"
 AND = ("mo", "et")
 EMPHASIS = ("gura", "prehe")
-LINKING_VOWEL = "o"
+_RULES: Rules = {
+    "SENTENCE": [*[("CLAUSE", "CLAUSE")] * 7, *[("CLAUSE ADVERB", "ADVERB CLAUSE")] * 3],
+    "CLAUSE": [(f"PHRASE:1 VERB {OBJECT_MARK} PHRASE:2", "PHRASE:1 PHRASE:2 VERB")],
+    "VERB": [*[("PLAIN", "PLAIN")] * 13, *[("PARTICLE", "PARTICLE")] * 7],
+    "PHRASE": [*[("NOMINAL", "NOMINAL")] * 3, *[("LIST", "LIST")] * 2],
+    "NOMINAL": [*[("ITEM", "ITEM")] * 9, *[("QUALIFIED", "QUALIFIED")] * 11],
+    "ITEM": [*[("THING", "THING")] * 2, *[("BEING", "BEING")] * 2, ("COMPOUND", "COMPOUND")],
+    "QUALIFIED": [
+        *[(f"{noun} ADJECTIVE STRESS", f"STRESS ADJECTIVE {noun}") for noun in ("THING", "BEING")]
+        * 3,
+        *[(f"{noun} OF_{noun} STRESS", f"STRESS OF_{noun} {noun}") for noun in ("THING", "BEING")],
+    ],
+    "STRESS": [tuple(" ".join([word] * n) for word in EMPHASIS) for n in (0, 0, 1, 2, 3, 4)],
+}
 
 
-@dataclass(frozen=True)
-class Lexicon:
-    """Words of both languages; each list holds pairs of a source word and its translation.
+def grammar(seed: int, longest: int) -> Rules:
+    """Add the words of a seed, and lists of up to ``longest`` items, to the rules.
 
-    Attributes:
-        nouns: concrete nouns.
-        adjectives: adjectives, after the noun in the source and before it in the target.
-        verbs: transitive verbs.
-        particle_verbs: source verb, target verb and its particle at the end of the sentence.
-        adverbs: adverbs, last in the source sentence and first in the target sentence.
-        ambiguous: source adjective with two translations: after nouns of the first half of the
-            noun list, and after the others.
-        compounds: pairs of nouns that form one source word.
+    Only one word, the ambiguous adjective, has two translations: after a thing or a being.
     """
-
-    nouns: Sequence[Phrase]
-    adjectives: Sequence[Phrase]
-    verbs: Sequence[Phrase]
-    particle_verbs: Sequence[tuple[str, str, str]]
-    adverbs: Sequence[Phrase]
-    ambiguous: tuple[str, str, str]
-    compounds: Sequence[tuple[Phrase, Phrase]]
-
-
-def build_lexicon(seed: int) -> Lexicon:
-    """Draw the words as a pure function of the seed; all but one have a single translation."""
     random = Random(f"{seed} lexicon")
-
-    def words(onsets: Sequence[str], vowels: str, taken: set[str]) -> Iterator[str]:
-        """Yield new words of two or three syllables."""
-        while True:
-            syllables = range(random.choice((2, 2, 3)))
-            word = "".join(random.choice(onsets) + random.choice(vowels) for _ in syllables)
-            if word not in taken:
-                taken.add(word)
-                yield word
-
-    source = words(_SOURCE_ONSETS, _SOURCE_VOWELS, {OBJECT_MARK, AND[0], EMPHASIS[0]})
-    target = words(_TARGET_ONSETS, _TARGET_VOWELS, {GENITIVE, AND[1], EMPHASIS[1]})
-    # Both consume the same two generators, so that no word is used twice.
-    pairs, triples = zip(source, target, strict=True), zip(source, target, target, strict=True)
-    nouns = list(islice(pairs, 20))
-    return Lexicon(
-        nouns=nouns,
-        adjectives=list(islice(pairs, 8)),
-        verbs=list(islice(pairs, 8)),
-        particle_verbs=list(islice(triples, 4)),
-        adverbs=list(islice(pairs, 4)),
-        ambiguous=next(triples),
-        compounds=random.sample([(a, b) for a in nouns for b in nouns if a != b], 10),
-    )
-
-
-class Grammar:
-    """Grammar that draws sentence pairs; a list has two to ``longest`` items."""
-
-    def __init__(self, lexicon: Lexicon, random: Random, longest: int) -> None:
-        self.lexicon, self.random, self.longest = lexicon, random, longest
-
-    def sentence(self) -> Phrase:
-        """Draw a sentence; in the target the verb and then its particle follow the object."""
-        subject = self._nominal()
-        has_particle = self.random.random() < 0.35
-        verbs = self.lexicon.particle_verbs if has_particle else self.lexicon.verbs
-        verb, *translation = self.random.choice(verbs)
-        patient = self._nominal()
-        source = f"{subject[0]} {verb} {OBJECT_MARK} {patient[0]}"
-        target = " ".join((subject[1], patient[1], *translation))
-        if self.random.random() < 0.3:
-            adverb, translated = self.random.choice(self.lexicon.adverbs)
-            return f"{source} {adverb}", f"{translated} {target}"
-        return source, target
-
-    def _nominal(self) -> Phrase:
-        """Draw a noun phrase or a list of several, in which an item may repeat the previous one."""
-        if self.random.random() < 0.6:
-            return self._noun_phrase()
-        items = [self._noun_phrase(plain=True)]
-        for _ in range(self.random.randrange(1, self.longest)):
-            repeated = self.random.random() < 0.4
-            items.append(items[-1] if repeated else self._noun_phrase(plain=True))
-        sources, targets = zip(*items, strict=True)
-        return f" {AND[0]} ".join(sources), f" {AND[1]} ".join(targets)
-
-    def _noun_phrase(self, plain: bool = False) -> Phrase:
-        chance = self.random.random()
-        if chance < 0.2:
-            # One word, "ship+o+house"; in the target "house GEN ship".
-            first, second = self.random.choice(self.lexicon.compounds)
-            return first[0] + LINKING_VOWEL + second[0], f"{second[1]} {GENITIVE} {first[1]}"
-        number = self.random.randrange(len(self.lexicon.nouns))
-        noun = self.lexicon.nouns[number]
-        if plain or chance < 0.45:
-            return noun
-        # An adjective, sometimes emphasised by one to four intensifiers.
-        if self.random.random() < 0.25:
-            source, one, other = self.lexicon.ambiguous
-            target = one if number < len(self.lexicon.nouns) // 2 else other
-        else:
-            source, target = self.random.choice(self.lexicon.adjectives)
-        emphasis = self.random.choice((0, 0, 1, 2, 3, 4))
-        ours, theirs = ([word] * emphasis for word in EMPHASIS)
-        return " ".join((noun[0], source, *ours)), " ".join((*theirs, target, noun[1]))
+    ours = invented(random, (*"bdgklmnrst",), "aou", {OBJECT_MARK, AND[0], EMPHASIS[0]})
+    theirs = invented(
+        random, ("f", "v", "h", "sk", "pr", "st", "l", "n", "r", "z"), "eiy",
+        {GENITIVE, AND[1], EMPHASIS[1]},
+    )  # fmt: skip
+    pairs: Iterator[Sides] = zip(ours, theirs, strict=True)
+    sizes = {"THING": 10, "BEING": 10, "ADJECTIVE": 8, "PLAIN": 8, "ADVERB": 4}
+    words = {name: [*islice(pairs, n)] for name, n in sizes.items()}
+    words["PARTICLE"] = [(next(ours), f"{next(theirs)} {next(theirs)}") for _ in range(4)]
+    ambiguous = next(ours)
+    words |= {f"OF_{noun}": [(ambiguous, next(theirs))] for noun in ("THING", "BEING")}
+    # One word, "ship+o+house"; in the target "house GEN ship".
+    nouns = [random.sample(words["THING"] + words["BEING"], 2) for _ in range(10)]
+    words["COMPOUND"] = [(f"{a[0]}o{b[0]}", f"{b[1]} {GENITIVE} {a[1]}") for a, b in nouns]
+    lists: dict[str, list[Sides]] = {"LIST": [(f"LIST{n}",) * 2 for n in range(2, longest + 1)]}
+    for n in range(2, longest + 1):
+        # Each item may repeat the one before it.
+        every = ([0, *accumulate(new)] for new in product((0, 1), repeat=n - 1))
+        lists[f"LIST{n}"] = [
+            tuple(f" {word} ".join(f"ITEM:{number}" for number in numbers) for word in AND)
+            for numbers in every
+        ]
+    return {**_RULES, **words, **lists}
 
 
-def translation_rows(seed: int) -> Mapping[str, list[Phrase]]:
+def translation_rows(seed: int) -> dict[str, list[Sides]]:
     """Draw the sentence pairs of every split; no source sentence is in two splits."""
-    lexicon, random = build_lexicon(seed), Random(f"{seed} sentences")
-    distinct: dict[str, str] = {}
-    for name, size in SIZES.items():
-        grammar, wanted = Grammar(lexicon, random, LONGEST_LIST[name]), len(distinct) + size
-        while len(distinct) < wanted:
-            distinct.setdefault(*grammar.sentence())
-    rows = iter(distinct.items())
-    return {name: list(islice(rows, size)) for name, size in SIZES.items()}
+    random = Random(f"{seed} sentences")
+    rules = {name: grammar(seed, longest) for name, longest in LONGEST_LIST.items()}
+    return distinct_rows(SIZES, lambda name: draw(rules[name], "SENTENCE", random))
 
 
 def write_translation_demo(folder: Path, seed: int = 2018) -> None:
@@ -173,6 +100,6 @@ def write_translation_demo(folder: Path, seed: int = 2018) -> None:
     The corpus is a pure function of ``seed``.
     """
     for name, rows in translation_rows(seed).items():
-        for language, side in ((SOURCE, 0), (TARGET, 1)):
+        for side, language in enumerate((SOURCE, TARGET)):
             text = "".join(f"{row[side]}\n" for row in rows)
             write_if_changed(Path(folder) / f"{name}.{language}", text.encode())

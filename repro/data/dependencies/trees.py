@@ -1,19 +1,14 @@
-"""Dependency trees encoded as ids, and padded batches of them."""
+"""Dependency trees encoded as ids."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
-
 from repro.data.dependencies.conllu import Sentence
 from repro.data.vocabulary import Vocabulary
 
 NUMBER = "NUM"
-NO_HEAD = -1
 _DIGITS = frozenset("0123456789")
 
 
@@ -64,62 +59,3 @@ def normalise(form: str) -> str:
     same way, at the start of a word.
     """
     return NUMBER if form[:1] in _DIGITS else form.lower()
-
-
-@dataclass(frozen=True, eq=False)
-class TreeBatch:
-    """Padded batch of ``B`` sentences; position 0 is the root.
-
-    Attributes:
-        words: ids, shape ``(B, n + 1)``; ``BOS`` at position 0, ``PAD`` after the sentence.
-        tags: ids, shape ``(B, n + 1)``, with ``BOS`` and ``PAD`` likewise.
-        heads: position of each word's head, shape ``(B, n + 1)``; -1 at the root and at padding,
-            as in the vertices of ``Arborescence``.
-        lengths: number of words without the root, shape ``(B,)``, always on the CPU.
-        indices: positions of the sentences in their split, shape ``(B,)``.
-    """
-
-    words: Tensor
-    tags: Tensor
-    heads: Tensor
-    lengths: Tensor
-    indices: Tensor
-
-    def __len__(self) -> int:
-        return self.words.shape[0]
-
-    def to(self, device: torch.device | str) -> "TreeBatch":
-        """Copy the batch to ``device``."""
-        moved = (self.words.to(device), self.tags.to(device), self.heads.to(device))
-        return TreeBatch(*moved, self.lengths, self.indices)
-
-
-def collate_trees(trees: Sequence[Tree], indices: Sequence[int]) -> TreeBatch:
-    """Pad the sentences at ``indices`` of a split, in this order, and prepend the root to each."""
-    chosen = [trees[index] for index in indices]
-
-    def pad(rows: Sequence[Sequence[int]], first: int, last: int = Vocabulary.PAD) -> Tensor:
-        tensors = [torch.tensor([first, *row]) for row in rows]
-        return pad_sequence(tensors, batch_first=True, padding_value=last)
-
-    return TreeBatch(
-        words=pad([tree.words for tree in chosen], Vocabulary.BOS),
-        tags=pad([tree.tags for tree in chosen], Vocabulary.BOS),
-        heads=pad([tree.heads for tree in chosen], NO_HEAD, NO_HEAD),
-        lengths=torch.tensor([len(tree.words) for tree in chosen]),
-        indices=torch.tensor(list(indices)),
-    )
-
-
-def word_batches(lengths: Sequence[int], words: int) -> list[list[int]]:
-    """Group sentences by rising length into batches of at most ``words`` words, with padding.
-
-    For evaluation. A longer sentence is a batch of its own.
-    """
-    batches: list[list[int]] = []
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batches and (len(batches[-1]) + 1) * lengths[index] <= words:
-            batches[-1].append(index)
-        else:
-            batches.append([index])
-    return batches

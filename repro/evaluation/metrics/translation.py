@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from itertools import pairwise
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 
 from repro.data.pair import Links
-from repro.evaluation.meteor import LANGUAGE, meteor_nltk, meteor_of_statistics, meteor_statistics
+from repro.evaluation.meteor import LANGUAGE, meteor_nltk
 from repro.evaluation.metrics.metric import Metric, signature
 from repro.evaluation.sufficient_statistics import Statistics, percentage_of_sums, ratios
 
@@ -41,7 +40,6 @@ class Translations:
         align: trained aligner, which links sources to translations or references, if available.
         plain: detokenised translations and references; ``None`` for a corpus that is published
             tokenised.
-        meteor_jar: program of METEOR 1.5, if available.
     """
 
     hypotheses: Sequence[Words]
@@ -50,7 +48,6 @@ class Translations:
     sources: Sequence[Words] = ()
     align: Callable[[Sequence[Words], Sequence[Words]], list[Links]] | None = None
     plain: tuple[Sequence[str], Sequence[str]] | None = None
-    meteor_jar: Path | None = None
 
     @property
     def lines(self) -> tuple[list[str], list[str]]:
@@ -332,9 +329,6 @@ METRICS = (
     Metric(
         "meteor", "", 2, True, signature("meteor", "program:meteor-1.5|norm:no"),
         "METEOR 1.5 by its own program.",
-        of_sums=meteor_of_statistics, reads=Translations,
-        statistics=lambda texts: Statistics(meteor_statistics(*texts.lines, jar=texts.meteor_jar))
-        if texts.meteor_jar is not None and texts.language == LANGUAGE else None,
     ),
     Metric(
         "meteor_nltk", "", 2, True,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from repro.data.nli import NliBatch
+from repro.data.batching import NliBatch
 from repro.data.vocabulary import Vocabulary
 from repro.mappings import ProbabilityMap
 from repro.models.entailment.alignment import Aligner, Alignment

@@ -1,23 +1,23 @@
 """Alignments of one pair by several runs, as in Niculae et al. (2018), Figure 5."""
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from repro.report.figures.canvas import FRAME, INK, MARGIN, MUTED_INK, Canvas, drawable
+from repro.report.figures.canvas import FRAME, INK, MUTED_INK, Canvas
 from repro.report.figures.comparison import choose_pairs, hypothesis_of, wrong_in_words, wrong_runs
-from repro.report.figures.heatmap import FOOT, Heatmap, bar_room, draw_bar, draw_heatmap, room
+from repro.report.figures.heatmap import Panel
 from repro.report.figures.kinds import Figure, FigureRuns, Row
+from repro.report.figures.panels import Block, draw_blocks
 
 LONGEST = (14, 12)
 """Most words of a premise and of a hypothesis that fit on the page."""
 WANTED = "neutral"
 """Label of the paper's example, which the choice of an example prefers."""
-CELL = 0.2
-GAP, LETTER, LINE, TITLE, WEIGHTS = 0.3, 0.078, 0.17, 0.35, 0.3
+CELL, WEIGHTS = (0.2, 0.2), 0.2
 PATHS = ("#c8502f", "#e0a030", "#7a4fa3", "#2f8f6b", "#c2458c", "#6b5a2e")
 MOST = 6
 """Number of paths or matchings that are drawn, the heaviest ones."""
@@ -71,47 +71,19 @@ class Alignments(Figure):
 
     def draw(self, data: Row) -> Canvas:
         (pair,) = data["pairs"]
-        premise, hypothesis = pair["premise"], pair["hypothesis"]
-        panels = panels_of(pair)
-        left, foot = MARGIN + room(premise), room(hypothesis) + WEIGHTS
-        across, down = CELL * len(hypothesis), CELL * len(premise)
-        width = max(left + len(panels) * (across + GAP), bar_room())
-        texts = {"premise": " ".join(premise), "hypothesis": hypothesis_of(pair)}
-        texts["gold"] = pair["gold"]
-        letters, lines = int((width - 2 * MARGIN) / LETTER), list[str]()
-        for name, text in texts.items():
-            lines += textwrap.wrap(drawable(f"{name}: {text}"), letters)
-        head = 0.1 + LINE * len(lines) + TITLE
-        canvas = Canvas(width, head + 2 * (down + foot) + FOOT)
-        canvas.write(MARGIN, 0.1, "\n".join(lines), fontsize=9, color=MUTED_INK, linespacing=1.3)
-        for number, (label, panel) in enumerate(panels.items()):
-            x = left + number * (across + GAP)
-            maps = [(panel.back, panel.back_structures, False)]
-            maps += [] if panel.symmetrical else [(panel.forth, panel.forth_structures, True)]
-            for place, (weights, structures, downwards) in enumerate(maps):
-                grid = Heatmap(weights, premise, hypothesis, (CELL, CELL), name_rows=number == 0)
-                axes = draw_heatmap(canvas, x, head + place * (down + foot), grid)
-                below = head + place * (down + foot) + down + foot - WEIGHTS
-                # Paths are shifted sideways so that they do not cover each other. Their width shows
-                # the weight, which is written below in the colour of the path.
-                for rank, one in reversed([*enumerate(structures[:MOST])]):
-                    shift = min(max(0.5 + 0.09 * ((rank + 1) // 2) * (-1) ** rank, 0.1), 0.9)
-                    along = [word + 0.5 for word in range(len(one["partners"]))]
-                    beside = [partner + shift for partner in one["partners"]]
-                    points = (beside, along) if downwards else (along, beside)
-                    color, text = PATHS[rank % len(PATHS)], f"{one['weight']:.2f}"
-                    axes.plot(
-                        *points, color=color, linewidth=0.6 + 2.2 * one["weight"],
-                        solid_capstyle="round", marker="o", markersize=1.8,
-                    )  # fmt: skip
-                    canvas.write(x + 0.36 * rank, below, text, fontsize=8, color=color)
-                if place == 0:
-                    axes.set_title(drawable(label), fontsize=10, color=INK, pad=6)
-            if panel.symmetrical:
-                box = (x, head + down + foot, across, down)
-                _draw_matchings(canvas, panel.forth_structures, box, pair)
-        draw_bar(canvas)
-        return canvas
+        premise, hypothesis = " ".join(pair["premise"]), hypothesis_of(pair)
+        title = f"premise: {premise}\nhypothesis: {hypothesis}\ngold: {pair['gold']}"
+        above, below = [], []
+        for label, one in panels_of(pair).items():
+            words = (pair["hypothesis"], pair["premise"])
+            above.append(_Map(label, "", *words, one.back, CELL, one.back_structures))
+            if one.symmetrical:  # without words: the map above it shows its own
+                words = ([""] * len(pair["hypothesis"]), pair["premise"])
+            weights = [] if one.symmetrical else one.forth
+            below.append(_Map("", "", *words, weights, CELL, one.forth_structures, True))
+        maps = [*above, *below]
+        block = Block(title, maps, _finish, across=len(above), head=WEIGHTS)
+        return draw_blocks([block])
 
     def describe(self, data: Row) -> str:
         (pair,) = data["pairs"]
@@ -134,7 +106,7 @@ class Alignments(Figure):
         panels = panels_of(pair)
         parts = []
         if any(panel.back_structures for panel in panels.values()):
-            parts.append("Lines are the selected paths with their weights below.")
+            parts.append("Lines are the selected paths with their weights above.")
         if matchings := [label for label, panel in panels.items() if panel.symmetrical]:
             once = "symmetrical, so drawn once, above the selected matchings with their weights."
             parts.append(f"{' and '.join(matchings)}: {once}")
@@ -161,25 +133,45 @@ def panels_of(pair: Row) -> dict[str, AlignmentPanel]:
     }
 
 
-def _draw_matchings(
-    canvas: Canvas, structures: Sequence[Row], box: tuple[float, float, float, float], pair: Row
-) -> None:
-    """Draw the heaviest matchings as small grids, two per row."""
-    left, top, across, down = box
-    width, height = 0.4 * across, 0.24 * down
-    for number, one in enumerate(structures[:MOST]):
-        row, column = divmod(number, 2)
-        x, y = left + (0.08 + 0.52 * column) * across, top + row * 0.42 * down
-        axes = canvas.box(x, canvas.get_size_inches()[1] - y - height, width, height)
-        extent = {"xlim": (0, len(pair["hypothesis"])), "ylim": (len(pair["premise"]), 0)}
-        axes.set(**extent, xticks=[], yticks=[])
-        axes.spines[:].set(color=FRAME, linewidth=0.5)
+@dataclass(frozen=True)
+class _Map(Panel):
+    """Heat map with the structures of its columns, or of its rows if they run ``downwards``."""
+
+    structures: Sequence[Row] = ()
+    downwards: bool = False
+
+
+def _finish(panel: Panel, axes: Axes) -> None:
+    """Draw the heaviest paths as lines over a map, or matchings as small grids, two per row."""
+    assert isinstance(panel, _Map)
+    # Paths are shifted sideways so that they do not cover each other. Their width shows the
+    # weight, which is written above in the colour of the path.
+    for rank, one in reversed([*enumerate(panel.structures[:MOST])]):
+        text = f"{one['weight']:.2f}"
+        if panel.weights:
+            shift = min(max(0.5 + 0.09 * ((rank + 1) // 2) * (-1) ** rank, 0.1), 0.9)
+            along = [word + 0.5 for word in range(len(one["partners"]))]
+            beside = [partner + shift for partner in one["partners"]]
+            points = (beside, along) if panel.downwards else (along, beside)
+            color = PATHS[rank % len(PATHS)]
+            axes.plot(
+                *points, color=color, linewidth=0.6 + 2.2 * one["weight"],
+                solid_capstyle="round", marker="o", markersize=1.8,
+            )  # fmt: skip
+            axes.annotate(
+                text, (0, 0), (26 * rank, 4), textcoords="offset points", fontsize=8, color=color
+            )
+            continue
+        row, column = divmod(rank, 2)
+        small = axes.inset_axes((0.08 + 0.52 * column, 0.76 - 0.42 * row, 0.4, 0.24))
+        small.set(xlim=(0, len(panel.columns)), ylim=(len(panel.output), 0), xticks=[], yticks=[])
+        small.spines[:].set(color=FRAME, linewidth=0.5)
         for place, partner in enumerate(one["partners"]):
             if partner >= 0:
-                axes.add_patch(Rectangle((partner, place), 1, 1, facecolor=PATHS[0]))
-        axes.set_title(f"{one['weight']:.2f}", fontsize=8, color=INK, pad=2)
-        axes.set_xlabel("hypothesis", fontsize=6.5, color=MUTED_INK, labelpad=1)
-        axes.set_ylabel("premise", fontsize=6.5, color=MUTED_INK, labelpad=1)
+                small.add_patch(Rectangle((partner, place), 1, 1, facecolor=PATHS[0]))
+        small.set_title(text, fontsize=8, color=INK, pad=2)
+        small.set_xlabel("hypothesis", fontsize=6.5, color=MUTED_INK, labelpad=1)
+        small.set_ylabel("premise", fontsize=6.5, color=MUTED_INK, labelpad=1)
 
 
 FIGURES = {"alignment_grids": Alignments()}

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from repro.report.figures.canvas import MARGIN, Canvas, drawable, in_lines, is_mark, text_width
-from repro.report.figures.comparison import END
-from repro.report.figures.heatmap import CELL, FOOT, Heatmap, bar_room, draw_bar, draw_heatmap, room
+from repro.report.figures.canvas import Canvas, is_mark
+from repro.report.figures.heatmap import END, Panel
 from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
+from repro.report.figures.panels import Block, draw_blocks
 
 LONGEST = 30
-TITLE, LINE, TITLE_SIZE = 0.35, 0.2, 10
 
 
 class Attention(Figure):
@@ -26,22 +25,10 @@ class Attention(Figure):
         return {**ordered_examples(rows, runs.prefer, names_of, rank)[0], RULE: self.rule}
 
     def draw(self, data: Row) -> Canvas:
-        left, foot = MARGIN + room(data["output"]), room(data["source"])
-        width, height = CELL * len(data["source"]), CELL * len(data["output"])
         verdict = "correct" if is_correct(data) else f"gold: {data['gold']}"
-        title = drawable(f"{data['language']}: {prediction_of(data)} ({verdict})")
-        body = max(left + width, bar_room())
-        words = in_lines(title.split(), lambda word: text_width(f"{word} ", TITLE_SIZE), body)
-        lines = [" ".join(line) for line in words]
-        top = TITLE + LINE * (len(lines) - 1)
-        widest = max(text_width(line, TITLE_SIZE) for line in lines)
-        canvas = Canvas(max(body, MARGIN + widest) + MARGIN, top + height + foot + FOOT)
-        for number, line in enumerate(lines):
-            canvas.write(MARGIN, 0.1 + LINE * number, line, fontsize=TITLE_SIZE)
-        grid = Heatmap(data["weights"], data["output"], data["source"])
-        draw_heatmap(canvas, left, top, grid)
-        draw_bar(canvas)
-        return canvas
+        title = f"{data['language']}: {prediction_of(data)} ({verdict})"
+        panel = Panel("", "", data["source"], data["output"], data["weights"])
+        return draw_blocks([Block(title, [panel])])
 
     def describe(self, data: Row) -> str:
         nonzero = sum(weight > 0 for line in data["weights"] for weight in line)

@@ -5,32 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from repro.data.segmentation import join_subwords
+from repro.report.figures.heatmap import Panel
 from repro.report.figures.kinds import RULE, VALIDATION, FigureRuns, Row, ordered_examples, place_of
 from repro.results import ResultsError
 
-END, SINK = "</s>", "<SINK>"
-"""Last symbol of an output; word that runs with bounded attention append to the source."""
+SINK = "<SINK>"
+"""Word that runs with bounded attention append to the source."""
 _SENTENCE = ("index", "language", "source", "gold", "separator", "split")
 _PAIR = ("index", "split", "pair", "premise", "hypothesis", "gold")
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Output and attention weights of one run for a sentence, one row per output symbol.
-
-    ``columns`` are the words that it attends to: those of the source, and a sink if there is one.
-    """
-
-    label: str
-    mapping: str
-    columns: Sequence[str]
-    output: Sequence[str]
-    weights: Sequence[Sequence[float]]
-
-    @property
-    def words(self) -> list[str]:
-        """Output in whole words, without the end symbol."""
-        return join_subwords([symbol for symbol in self.output if symbol != END])
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from repro.report.figures.canvas import (
     in_lines,
     text_width,
 )
-from repro.report.figures.comparison import END
+from repro.report.figures.heatmap import END
 from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
 from repro.report.figures.lattice import percent
 

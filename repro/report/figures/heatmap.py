@@ -1,14 +1,15 @@
 """Heat maps of weights between words: shades from zero to one, a dot for exact zeros."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, XAxis
 from matplotlib.colors import to_rgb
 
+from repro.data.segmentation import join_subwords
 from repro.report.figures.canvas import (
     FRAME,
     INK,
@@ -25,6 +26,10 @@ from repro.report.figures.canvas import (
     token_label,
 )
 
+CLUSTERED = "oscarmax"
+"""Mapping whose groups of equal weights get bullets."""
+END = "</s>"
+"""Last symbol of an output."""
 CELL = 0.15
 """Width and height of a cell in inches, just enough for the words beside it."""
 NOTE_SIZE = 8.0
@@ -40,42 +45,50 @@ def room(words: Sequence[str]) -> float:
     return 0.08 + max((text_width(token_label(w), WORD_SIZE) for w in words), default=0.0)
 
 
-class Heatmap(NamedTuple):
-    """Grid of weights with its words.
+@dataclass(frozen=True)
+class Panel:
+    """Output and weights of one run, one row per output symbol.
 
-    Attributes:
-        weights: one sequence per row, with values from 0 to 1.
-        rows: words of the rows, written on the left.
-        columns: words of the columns, written below.
-        cell: width and height of a cell in inches.
-        name_rows: whether the words of the rows are written.
-        name_columns: whether the words of the columns are written.
+    ``columns`` are the words that it attends to: those of the source, and a sink if there is one.
+    ``cell`` is the width and height of a cell in inches. Without weights only space is left.
     """
 
-    weights: Sequence[Sequence[float]]
-    rows: Sequence[str]
+    label: str
+    mapping: str
     columns: Sequence[str]
+    output: Sequence[str]
+    weights: Sequence[Sequence[float]]
     cell: tuple[float, float] = (CELL, CELL)
-    name_rows: bool = True
-    name_columns: bool = True
+
+    @property
+    def words(self) -> list[str]:
+        """Output in whole words, without the end symbol."""
+        return join_subwords([symbol for symbol in self.output if symbol != END])
 
 
-def draw_heatmap(canvas: Canvas, left: float, down: float, grid: Heatmap) -> Axes:
+def draw_heatmap(
+    canvas: Canvas, left: float, down: float, panel: Panel, name_rows: bool, name_columns: bool
+) -> Axes:
     """Draw a heat map; neighbours in a row are separated where their weights differ.
 
     Args:
         canvas: what to draw on.
         left: edge of the first column, in inches.
         down: upper edge of the first row, in inches from the top of the canvas.
-        grid: weights and words.
+        panel: weights and words.
+        name_rows: whether the words of the rows are written on the left.
+        name_columns: whether the words of the columns are written below.
 
     Returns:
         Axes in which each cell is one unit wide and high, rows downwards.
     """
-    weights, rows, columns = grid.weights, grid.rows, grid.columns
-    width, height = grid.cell[0] * len(columns), grid.cell[1] * len(rows)
+    weights, rows, columns = panel.weights, panel.output, panel.columns
+    width, height = panel.cell[0] * len(columns), panel.cell[1] * len(rows)
     axes = canvas.box(left, canvas.get_size_inches()[1] - down - height, width, height)
     axes.set(xlim=(0, len(columns)), ylim=(len(rows), 0))
+    if not weights:
+        axes.set_axis_off()
+        return axes
     gid = f"cells{len(canvas.cells)}"
     canvas.cells.append(
         Cells(gid, axes, weights, [*map(token_label, rows)], [*map(token_label, columns)])
@@ -97,8 +110,10 @@ def draw_heatmap(canvas: Canvas, left: float, down: float, grid: Heatmap) -> Axe
     if points:
         axes.plot(*zip(*points, strict=True), color=FRAME, linewidth=0.5, solid_capstyle="butt")
     axes.tick_params(length=0, pad=2, labelcolor=INK, labelsize=WORD_SIZE)
-    _label_ticks(axes.xaxis, columns if grid.name_columns else [])
-    _label_ticks(axes.yaxis, rows if grid.name_rows else [])
+    _label_ticks(axes.xaxis, columns if name_columns else [])
+    _label_ticks(axes.yaxis, rows if name_rows else [])
+    for y, line in enumerate(weights if panel.mapping == CLUSTERED else ()):
+        draw_bullets(axes, y, line)
     axes.spines[:].set(color=FRAME, linewidth=0.5)
     return axes
 

@@ -15,7 +15,7 @@ from repro.report.figures.canvas import (
     text_width,
     token_label,
 )
-from repro.report.figures.comparison import END
+from repro.report.figures.heatmap import END
 from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
 from repro.results import ResultsError
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from repro.report.figures.canvas import Canvas
-from repro.report.figures.comparison import Panel
-from repro.report.figures.sentence_panels import Block, draw_blocks
+from repro.report.figures.heatmap import Panel
+from repro.report.figures.panels import Block, draw_blocks
 from repro.results import ResultsError
 from repro.results.prediction import Prediction
 

@@ -3,16 +3,17 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from repro.report.figures.canvas import MARGIN, MUTED_INK, WORD_SIZE, Canvas, drawable, text_width
+from matplotlib.axes import Axes
+
+from repro.report.figures.canvas import MUTED_INK, WORD_SIZE, Canvas, text_width
 from repro.report.figures.comparison import choose_pairs, hypothesis_of, wrong_in_words, wrong_runs
-from repro.report.figures.heatmap import FOOT, Heatmap, bar_room, draw_bar, draw_heatmap, room
+from repro.report.figures.heatmap import Panel
 from repro.report.figures.kinds import Figure, FigureRuns, Row
+from repro.report.figures.panels import Block, draw_blocks
 
 LONGEST = 24
 WRONG = "#b3422d"
 CELL = (0.3, 0.2)
-TITLE, TITLE_SIZE, GAP = 0.34, 9.5, 0.1
-NOTE = "no line between equal weights"
 
 
 @dataclass(frozen=True)
@@ -36,34 +37,7 @@ class Premises(Figure):
         return choose_pairs(runs, rank, self.count, self.rule)
 
     def draw(self, data: Row) -> Canvas:
-        pairs = data["pairs"]
-        left = MARGIN + room([label for pair in pairs for label in pair["panels"]])
-        labels = [str(one["predicted"]) for pair in pairs for one in pair["panels"].values()]
-        words = max(len(pair["premise"]) for pair in pairs)
-        widths = [
-            left + CELL[0] * words + max(text_width(one, WORD_SIZE) for one in labels) + 0.1,
-            bar_room(NOTE),
-            *(MARGIN + text_width(_title(pair), TITLE_SIZE) for pair in pairs),
-        ]
-        heights = [
-            TITLE + CELL[1] * len(pair["panels"]) + room(pair["premise"]) + GAP for pair in pairs
-        ]
-        canvas = Canvas(max(widths) + MARGIN, sum(heights) + FOOT)
-        down = 0.0
-        for pair, height in zip(pairs, heights, strict=True):
-            canvas.write(MARGIN, down + 0.1, _title(pair), fontsize=TITLE_SIZE)
-            weights = [one["weights"] for one in pair["panels"].values()]
-            grid = Heatmap(weights, [*pair["panels"]], pair["premise"], CELL)
-            axes = draw_heatmap(canvas, left, down + TITLE, grid)
-            for y, one in enumerate(pair["panels"].values()):
-                right = one["predicted"] == pair["gold"]
-                axes.text(
-                    len(pair["premise"]) + 0.25, y + 0.5, str(one["predicted"]),
-                    fontsize=WORD_SIZE, va="center", color=MUTED_INK if right else WRONG,
-                )  # fmt: skip
-            down += height
-        draw_bar(canvas, NOTE)
-        return canvas
+        return draw_blocks([_block(pair) for pair in data["pairs"]])
 
     def describe(self, data: Row) -> str:
         parts = []
@@ -79,8 +53,23 @@ class Premises(Figure):
         return wrong_in_words(data["pairs"])
 
 
-def _title(pair: Row) -> str:
-    return drawable(f"{hypothesis_of(pair)}   ({pair['gold']})")
+def _block(pair: Row) -> Block:
+    """Lay out one pair, with the predicted labels on the right."""
+    runs = pair["panels"].values()
+    predicted = [str(one["predicted"]) for one in runs]
+
+    def finish(panel: Panel, axes: Axes) -> None:
+        for y, label in enumerate(predicted):
+            axes.text(
+                len(panel.columns) + 0.25, y + 0.5, label, fontsize=WORD_SIZE, va="center",
+                color=MUTED_INK if label == pair["gold"] else WRONG,
+            )  # fmt: skip
+
+    weights = [one["weights"] for one in runs]
+    panel = Panel("", "", pair["premise"], [*pair["panels"]], weights, CELL)
+    title = f"{hypothesis_of(pair)} ({pair['gold']})"
+    beside = 0.1 + max(text_width(label, WORD_SIZE) for label in predicted)
+    return Block(title, [panel], finish, beside=beside)
 
 
 FIGURES = {"premise_attention": Premises(1), "premise_attention_of_three": Premises(3)}

@@ -1,45 +1,25 @@
 """Attention of several runs to the same sentences, as in Niculae & Blondel (2017), C.3 and C.4."""
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import accumulate, zip_longest
+from itertools import accumulate
 from typing import Any, ClassVar
+
+from matplotlib.axes import Axes
 
 from repro.data.segmentation import SEPARATOR
 from repro.data.sentence_search import sentence_key
-from repro.report.figures.canvas import (
-    INK,
-    MARGIN,
-    MUTED_INK,
-    Canvas,
-    drawable,
-    in_lines,
-    text_width,
-)
-from repro.report.figures.comparison import END, Panel, Sentence, choose_sentences, shown_sentences
-from repro.report.figures.heatmap import (
-    CELL,
-    FOOT,
-    Heatmap,
-    bar_room,
-    clusters,
-    draw_bar,
-    draw_bullets,
-    draw_heatmap,
-    room,
-)
+from repro.report.figures.canvas import Canvas
+from repro.report.figures.comparison import Sentence, choose_sentences, shown_sentences
+from repro.report.figures.heatmap import CLUSTERED, END, Panel
 from repro.report.figures.kinds import MISSING, OWN, Figure, FigureRuns, Row
+from repro.report.figures.panels import Block, draw_blocks, has_bullets
 from repro.results import ResultsError
 
-CLUSTERED, SOFT = "oscarmax", "softmax"
-"""Mapping whose groups of equal weights get bullets; mapping whose zeros are all underflow."""
+SOFT = "softmax"
+"""Mapping whose zeros are all underflow."""
 REPEATED = "#b3422d"
-WIDEST = 11.0
-"""Width of the page in inches."""
-TITLE_LINE, TITLE_SIZE, LABEL, GAP = 0.19, 9, 0.22, 0.16
 
 
 @dataclass(frozen=True)
@@ -113,105 +93,17 @@ class SentencePanels(Figure):
         return not fits, -size if fits else size
 
 
-class Block:
-    """Layout of the panels of one sentence; all lengths are in inches.
-
-    Panels are side by side, in as many rows as the width of the page requires. Source words are
-    written below a panel unless the panel below it has the same.
-
-    Attributes:
-        panels: heat map of each run.
-        width: width of all columns, with margins.
-
-    Args:
-        title: text above the panels.
-        panels: heat map of each run.
-        marked: function that tells which output symbols of a panel are highlighted.
-    """
-
-    def __init__(
-        self,
-        title: str,
-        panels: Sequence[Panel],
-        marked: Callable[[Panel], Sequence[bool]] | None = None,
-    ) -> None:
-        self.panels, self._text, self._marked = panels, drawable(title), marked
-        self._left = room([word for panel in panels for word in panel.output])
-        # Width of a column with the gap behind it.
-        self._step = self._left + CELL * max(len(panel.columns) for panel in panels) + GAP
-        # Panels per row, chosen so that rows have almost equally many.
-        most = max(1, int((WIDEST - MARGIN) / self._step))
-        self._across = math.ceil(len(panels) / math.ceil(len(panels) / most))
-        self.width = MARGIN + self._step * self._across
-        # Whether the source words are written below each panel.
-        pairs = zip_longest(panels, panels[self._across :])
-        self._named = [not below or [*below.columns] != [*p.columns] for p, below in pairs]
-        self._heights = []
-        for start in range(0, len(panels), self._across):
-            row = slice(start, start + self._across)
-            named = any(self._named[row])
-            words = room([word for panel in panels[row] for word in panel.columns])
-            most_output = max(len(panel.output) for panel in panels[row])
-            self._heights.append(LABEL + CELL * most_output + (words if named else 0.05))
-
-    def height(self, width: float) -> float:
-        """Return the height with title, source words and the space below."""
-        return TITLE_LINE * len(self._title(width)) + 0.06 + sum(self._heights) + 0.1
-
-    def draw(self, canvas: Canvas, down: float, width: float) -> None:
-        """Draw the block ``down`` inches below the top of the canvas."""
-        title = self._title(width)
-        canvas.write(MARGIN, down + 0.06, "\n".join(title), fontsize=TITLE_SIZE, linespacing=1.25)
-        down += TITLE_LINE * len(title) + 0.06
-        for number, panel in enumerate(self.panels):
-            row, column = divmod(number, self._across)
-            left = MARGIN + self._left + column * self._step
-            top = down + sum(self._heights[:row]) + LABEL
-            named = self._named[number]
-            grid = Heatmap(panel.weights, panel.output, panel.columns, name_columns=named)
-            axes = draw_heatmap(canvas, left, top, grid)
-            axes.set_title(drawable(panel.label), fontsize=9, color=MUTED_INK, pad=3, loc="left")
-            if panel.mapping == CLUSTERED:
-                for y, weights in enumerate(panel.weights):
-                    draw_bullets(axes, y, weights)
-            if self._marked is not None:
-                marks = self._marked(panel)
-                for tick, marked in zip(axes.get_yticklabels(), marks, strict=True):
-                    tick.set_fontweight("bold" if marked else "normal")
-                    tick.set_color(REPEATED if marked else INK)
-
-    def _title(self, width: float) -> list[str]:
-        room = max(width - 2 * MARGIN, 2.0)
-        words = in_lines(self._text.split(), lambda word: text_width(f"{word} ", TITLE_SIZE), room)
-        return [" ".join(line) for line in words] or [""]
-
-
 def sentence_block(sentence: Sentence, repetitions: bool = False) -> Block:
     """Lay out a sentence below its reference; ``repetitions`` highlights repeated words."""
+
+    def finish(panel: Panel, axes: Axes) -> None:
+        marks = repeated_places(panel, sentence) if repetitions else ()
+        for tick, marked in zip(axes.get_yticklabels(), marks, strict=False):
+            if marked:
+                tick.set(fontweight="bold", color=REPEATED)
+
     title = f"{sentence.row['language']}, reference: {' '.join(sentence.reference)}"
-    marked = partial(repeated_places, sentence=sentence) if repetitions else None
-    return Block(title, sentence.panels, marked)
-
-
-def draw_blocks(blocks: Sequence[Block]) -> Canvas:
-    """Draw blocks below each other, with the colour bar at the foot."""
-    note = "no line between equal weights"
-    if has_bullets([panel for block in blocks for panel in block.panels]):
-        note += f" · equal bullets in a row: equal weights ({CLUSTERED})"
-    width = max(bar_room(note), *(block.width for block in blocks))
-    canvas = Canvas(width, sum(block.height(width) for block in blocks) + FOOT)
-    down = 0.0
-    for block in blocks:
-        block.draw(canvas, down, width)
-        down += block.height(width)
-    draw_bar(canvas, note)
-    return canvas
-
-
-def has_bullets(panels: Sequence[Panel]) -> bool:
-    """Return whether any row of a panel has groups of equal weights that get bullets."""
-    clustered = (panel for panel in panels if panel.mapping == CLUSTERED)
-    return any(clusters(line) for panel in clustered for line in panel.weights)
+    return Block(title, sentence.panels, finish)
 
 
 def underflow(sentences: Sequence[Sentence]) -> str:

@@ -1,69 +1,80 @@
-"use strict";
 {
-  const runs = JSON.parse(document.getElementById("runs").textContent);
-  const chosen = ["first", "second"].map((id) => document.getElementById(id));
-  const add = (parent, name, text = "", attributes = {}) => {
-    const space = parent.namespaceURI.endsWith("svg") || name === "svg" ? "http://www.w3.org/2000/svg" : parent.namespaceURI;
-    const made = document.createElementNS(space, name);
-    made.textContent = text;
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    return parent.appendChild(made);
+  const { runs: every, metrics, tests, first } = read();
+  const runs = Object.fromEntries(every.map((run) => [run.id, run]));
+  const list = document.getElementById("add"), groups = {};
+  for (const { id, label, group } of every) {
+    groups[group] ??= add(list, "optgroup", "", { label: group });
+    add(groups[group], "option", `${label} · ${id}`, { value: id });
+  }
+  let chosen = [];
+  const difference = (value, base, digits) => {
+    const text = (value - base).toFixed(digits);
+    return Number(text) === 0 ? (0).toFixed(digits) : value > base ? "+" + text : text.replace("-", "−");
   };
-  const fill = (id, titles, rows, labels) => {
+  const significance = (p) => p === undefined ? "" : p < 0.001 ? ", p < 0.001" : `, p ${p.toFixed(3)}`;
+  const fill = (id, title, rows) => {
     const table = document.getElementById(id);
     table.replaceChildren();
     const head = add(add(table, "thead"), "tr"), body = add(table, "tbody");
-    titles.forEach((title, n) => add(head, "th", title, { scope: "col", class: labels.includes(n) ? "label" : "" }));
-    for (const row of rows) {
-      const line = add(body, "tr");
-      row.forEach((text, n) => add(line, n ? "td" : "th", text, { class: labels.includes(n) ? "label" : "" }));
+    add(head, "th", title, { scope: "col", class: "label" });
+    for (const name of chosen) {
+      const cell = add(head, "th", "", { scope: "col" });
+      add(cell, ...(runs[name].page ? ["a", runs[name].label, { href: runs[name].page }] : ["span", runs[name].label]));
     }
-    if (!rows.length) add(add(body, "tr"), "td", "no difference", { class: "label", colspan: titles.length });
+    const widest = Math.max(...rows.flatMap((cells) => cells.slice(1).map(({ more = "" }) => more.length)));
+    for (const [name, ...cells] of rows) {
+      const row = add(body, "tr");
+      const label = add(row, "th", "", { scope: "row", class: "label" });
+      name.split(/(?<=[/_.])/).forEach((part) => { label.append(part); add(label, "wbr"); });
+      cells.forEach(({ text, more = "", best = false }, n) => {
+        const cell = add(row, "td", text, { class: best ? "best" : "" });
+        if (n && widest > 0) add(cell, "span", more, { class: "more", style: `min-width: ${widest}ch` });
+      });
+    }
+    if (!rows.length) add(add(body, "tr"), "td", "no difference", { class: "label", colspan: chosen.length + 1 });
   };
   const show = () => {
-    const names = chosen.map((list) => list.value), [a, b] = names.map((name) => runs[name]);
-    history.replaceState(null, "", "#" + names.join(","));
-    const all = (key) => [...new Set([...Object.keys(a[key]), ...Object.keys(b[key])])];
-    const difference = (x, y) => {
-      const digits = (x.split(".")[1] || "").length, value = (x - y).toFixed(digits);
-      return Number(value) === 0 ? (0).toFixed(digits) : value > 0 ? "+" + value : value.replace("-", "−");
-    };
-    fill("metrics", ["metric", "first", "second", "difference"], all("metrics").sort().map((key) => {
-      const [x, y] = [a.metrics[key], b.metrics[key]];
-      return [key, x ?? "—", y ?? "—", x && y ? difference(x, y) : ""];
-    }), [0]);
-    fill("settings", ["setting", "first", "second"], all("settings").sort()
-      .map((key) => [key, a.settings[key] ?? "—", b.settings[key] ?? "—"])
-      .filter(([, x, y]) => x !== y), [0, 1, 2]);
-    const curves = document.getElementById("curves");
-    curves.replaceChildren();
-    document.getElementById("training").hidden = !all("curves").length;
-    for (const key of all("curves")) {
-      const both = [a.curves[key] || [], b.curves[key] || []], every = both.flat();
-      const [low, high] = [Math.min(...every), Math.max(...every)];
-      const figure = add(curves, "figure");
-      add(figure, "figcaption", key);
-      const svg = add(figure, "svg", "", { viewBox: "0 0 260 90", role: "img", "aria-label": key });
-      both.forEach((values, n) => add(svg, "polyline", "", {
-        "stroke-dasharray": n ? "5 3" : "none",
-        points: values.map((y, x) => [6 + 248 * x / (values.length - 1), 84 - 78 * (y - low) / (high - low || 1)]).join(" "),
-      }));
-      add(figure, "p", `last ${both.map((values) => values.length ? values.at(-1).toPrecision(4) : "—").join(", ")}`, { class: "place" });
+    history.replaceState(null, "", "#" + chosen.join(","));
+    const picked = chosen.map((name) => runs[name]);
+    const all = (key) => [...new Set(picked.flatMap((run) => Object.keys(run[key])))];
+    fill("metrics", "metric", Object.keys(metrics).filter((key) => all("metrics").includes(key)).map((key) => {
+      const { digits, higher } = metrics[key], base = picked[0].metrics[key];
+      const known = picked.map((run) => run.metrics[key]).filter((value) => value !== undefined);
+      const best = higher === null || known.length < 2 ? null : higher ? Math.max(...known) : Math.min(...known);
+      const arrow = { true: " ↑", false: " ↓" }[higher] || "";
+      return [key + arrow, ...picked.map((run, n) => {
+        const value = run.metrics[key], p = ((tests[chosen[0]] || {})[key] || {})[chosen[n]];
+        if (value === undefined) return { text: "—" };
+        const more = n && base !== undefined ? difference(value, base, digits) + significance(p) : "";
+        return { text: value.toFixed(digits), more, best: value === best };
+      })];
+    }));
+    fill("settings", "setting", all("settings")
+      .map((key) => [key, ...picked.map((run) => ({ text: run.settings[key] ?? "—" }))])
+      .filter(([, ...cells]) => new Set(cells.map(({ text }) => text)).size > 1));
+    const drawn = picked.filter((run) => Object.keys(run.y).length);
+    document.getElementById("training").hidden = !drawn.length;
+    drawCharts(document.getElementById("curves"), drawn);
+    const named = document.getElementById("chosen");
+    named.replaceChildren();
+    for (const name of chosen) {
+      const button = add(add(named, "li", runs[name].label + " · " + name + " "), "button", "×", { type: "button", "aria-label": `leave out ${name}` });
+      button.disabled = chosen.length < 3;
+      button.addEventListener("click", () => { chosen = chosen.filter((one) => one !== name); show(); });
     }
-    const links = document.getElementById("links");
-    links.replaceChildren();
-    names.forEach((name) => { add(links, "a", name, { href: name + ".html" }); links.append(" "); });
-    document.getElementById("command").textContent = "repro compare " + names.join(" ");
+    for (const option of list.options) option.disabled = chosen.includes(option.value);
+    list.value = "";
+    document.getElementById("command").textContent = "repro compare " + chosen.join(" ");
   };
-  const read = () => {
-    const wanted = location.hash.slice(1).split(",");
-    chosen.forEach((list, n) => { if (runs[wanted[n]]) list.value = wanted[n]; });
+  const start = () => {
+    chosen = [...new Set(location.hash.slice(1).split(","))].filter((name) => runs[name]);
+    if (!chosen.length) chosen = [...first];
     // A link that names one run: its neighbour in the list is the other.
-    if (chosen[0].value === chosen[1].value)
-      chosen[1].selectedIndex += chosen[1].selectedIndex + 1 < chosen[1].length ? 1 : -1;
+    const options = [...list.options].map((option) => option.value).slice(1), at = options.indexOf(chosen[0]);
+    if (chosen.length < 2 && options.length > 1) chosen.push(options[at + 1] ?? options[at - 1]);
     show();
   };
-  chosen.forEach((list) => list.addEventListener("change", show));
-  addEventListener("hashchange", read);
-  read();
+  list.addEventListener("change", () => { chosen.push(list.value); show(); });
+  addEventListener("hashchange", start);
+  start();
 }

@@ -1,4 +1,3 @@
-"use strict";
 {
   // Sorts a table by the column whose header is activated; the original order comes third.
   const number = (cell) => {

@@ -1,11 +1,11 @@
 """Multilingual inflection, CoNLL–SIGMORPHON 2018 task 1 (Peters et al., 2019, §4.1)."""
 
-from repro.tasks.morphology.task import MorphologyTask, evaluate_ensemble, identify
-from repro.tasks.protocol import TaskSpec
+from repro.tasks.morphology.corpus import identify
+from repro.tasks.protocol import TaskSpec, imported
 
 SPEC = TaskSpec(
     identify=identify,
-    build=MorphologyTask,
-    evaluate_ensemble=evaluate_ensemble,
-    restore=MorphologyTask,
+    build=imported("repro.tasks.morphology.task:MorphologyTask"),
+    evaluate_ensemble=imported("repro.tasks.morphology.task:evaluate_ensemble"),
+    restore=imported("repro.tasks.morphology.task:MorphologyTask"),
 )

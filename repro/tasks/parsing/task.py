@@ -1,11 +1,10 @@
-"""Treebank, training and evaluation of a dependency parser."""
+"""Training and evaluation of a dependency parser."""
 
 import time
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,8 +13,7 @@ from torch import Tensor
 
 from repro.config.schema.loss import SparseMAPLossConfig
 from repro.config.schema.parsing import ParsingConfig, ParsingRun
-from repro.data.batching import epoch_batches
-from repro.data.demo.parsing import write_demo_treebank
+from repro.data.batching import TreeBatch, collate_trees, epoch_batches, word_batches
 from repro.data.dependencies.conllu import (
     UNSPECIFIED,
     Sentence,
@@ -23,22 +21,9 @@ from repro.data.dependencies.conllu import (
     read_sentences,
     write_conllu,
 )
-from repro.data.dependencies.trees import (
-    Tree,
-    TreeBatch,
-    TreeEncoder,
-    collate_trees,
-    word_batches,
-)
-from repro.data.dependencies.universal_dependencies import (
-    Treebank,
-    check_tags,
-    load_treebank,
-    treebank_folder,
-)
+from repro.data.dependencies.trees import Tree
 from repro.data.files import numbered_lines
 from repro.data.sentence_search import preference
-from repro.data.vocabulary import Vocabulary
 from repro.errors import DataError
 from repro.evaluation.metrics import METRICS, score_outputs
 from repro.evaluation.metrics.parsing import ParsedSentences
@@ -46,77 +31,12 @@ from repro.models.parser import LstmParser
 from repro.results import OWN_SPLIT, RunFolder
 from repro.results.prediction import AttentionMap, Candidate, Prediction, Wanted
 from repro.structures import Arborescence, ConvergenceWarning, Solution, sparsemap
-from repro.tasks.common import (
-    LazyBatches,
-    autocast,
-    check_length,
-    check_name,
-    heaviest,
-    own_folder,
-)
+from repro.tasks.common import LazyBatches, autocast, check_length, heaviest
 from repro.tasks.instantiate import build_structured_loss
-from repro.tasks.protocol import CorpusIdentity, Scores
+from repro.tasks.parsing.corpus import encode_treebank, restored_treebank
+from repro.tasks.protocol import Scores
 from repro.training import distributed
 from repro.training.protocol import Validation
-
-
-@dataclass(frozen=True)
-class EncodedTreebank:
-    """Treebank with the vocabularies of its training data, and its splits as ids."""
-
-    treebank: Treebank
-    encoder: TreeEncoder
-    train: list[Tree]
-    dev: list[Tree]
-    test: list[Tree]
-
-
-def identify(config: ParsingRun) -> CorpusIdentity:
-    """Read (or generate) the treebank of a configuration and return its identity.
-
-    Raises:
-        DataError: the treebank is missing, incomplete or malformed, or has no tags in the column
-            that ``task.tags`` names.
-    """
-    treebank = _load(*_key(config))
-    check_tags(treebank, config.task.tags.upper())
-    return CorpusIdentity(treebank.name, treebank.fingerprint)
-
-
-def restored_treebank(stored: Mapping[str, Any]) -> EncodedTreebank:
-    """Return vocabularies alone, from :meth:`ParsingTask.preparation`."""
-    words, tags = (Vocabulary.from_json(stored[side]) for side in ("words", "tags"))
-    encoder = TreeEncoder(words, tags, stored["frequency"], stored["column"])
-    return EncodedTreebank(Treebank("", [], [], [], "", {}), encoder, [], [], [])
-
-
-def encode_treebank(config: ParsingRun) -> EncodedTreebank:
-    """Read the treebank of a configuration, build its vocabularies and convert words to ids."""
-    return _encode(*_key(config), config.task.tags.upper())
-
-
-def _key(config: ParsingRun) -> tuple[Path, str, bool]:
-    """Return folder and name of the treebank, and whether its size is checked."""
-    data, own = config.data, own_folder(config)
-    if own is not None:
-        return own, own.name, False
-    check_name(config, "universal_dependencies", "demo_parsing")
-    if data.generated:
-        write_demo_treebank(config.corpus_path, data.release, data.treebank, data.seed)
-    folder = treebank_folder(config.corpus_path, data.release, data.treebank)
-    return folder.resolve(), f"{data.treebank} {data.release}", data.check_size
-
-
-_load = lru_cache(maxsize=8)(load_treebank)
-
-
-@lru_cache(maxsize=2)
-def _encode(folder: Path, name: str, check_size: bool, tags: str) -> EncodedTreebank:
-    corpus = _load(folder, name, check_size)
-    encoder = TreeEncoder.build(corpus.train, tags)
-    splits = (corpus.train, corpus.dev, corpus.test)
-    return EncodedTreebank(corpus, encoder, *([*map(encoder.encode, part)] for part in splits))
-
 
 Distribution = list[list[float]]
 """Pairs of a value and its number of occurrences, by increasing value."""

@@ -1,45 +1,9 @@
 """Natural language inference with attention to the premise (Niculae & Blondel, 2017, §4.1)."""
 
-from collections.abc import Mapping
-from typing import Any
+from repro.tasks.pair_corpora import identify
+from repro.tasks.protocol import TaskSpec, imported
 
-import torch
-
-from repro.config.schema.nli import SnliRun
-from repro.data.nli import NliBatch, NliExample
-from repro.mappings import ProbabilityMap
-from repro.models.entailment import AttendedLabels, AttentionClassifier
-from repro.results.prediction import AttentionMap
-from repro.tasks.entailment import EntailmentTask, Weights, check, identify, words_of
-from repro.tasks.instantiate import build_mapping
-from repro.tasks.protocol import TaskSpec
-
-
-class SnliTask(EntailmentTask[AttendedLabels, SnliRun]):
-    """Classifier with attention from the hypothesis to the words of the premise."""
-
-    nonzeros = "premise_nonzeros"
-    classifier = AttentionClassifier
-
-    @staticmethod
-    def weighting(config: SnliRun) -> ProbabilityMap:
-        """Create the mapping of the run."""
-        return build_mapping(config.mapping)
-
-    def count_weights(self, found: AttendedLabels, batch: NliBatch) -> tuple[int, int]:
-        """Return the number of premise words with nonzero weight and of all premise words."""
-        return int((found.attention != 0).sum()), int(batch.premise_lengths.sum())
-
-    def describe_weights(self, found: AttendedLabels, batch: NliBatch) -> list[dict[str, Any]]:
-        """Return the weight of each word of the premise."""
-        lengths = batch.premise_lengths.tolist()
-        pairs = zip(found.attention.float().tolist(), lengths, strict=True)
-        return [{"weights": row[:length]} for row, length in pairs]
-
-    def weights_of(self, row: Mapping[str, Any], pair: NliExample, label: str) -> Weights:
-        """Return one row of weights, named by the label, with the words of the premise."""
-        weights = torch.tensor([row["weights"]])
-        return Weights(AttentionMap(weights, [label], words_of(pair.premise)))
-
-
-SPEC = TaskSpec(identify=identify, build=SnliTask, check=check, restore=SnliTask)
+_TASK = imported("repro.tasks.snli.task:SnliTask")
+SPEC = TaskSpec(
+    identify=identify, build=_TASK, check=imported("repro.tasks.entailment:check"), restore=_TASK
+)

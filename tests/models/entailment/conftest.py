@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from repro.data.nli import EncodedPairs, NliBatch, NliExample
+from repro.data.batching import EncodedPairs, NliBatch
+from repro.data.nli import NliExample
 from repro.data.vocabulary import SPECIALS, Vocabulary
 
 WORDS = list("abcdefgh")

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from repro.data.nli import EncodedPairs, NliBatch
+from repro.data.batching import EncodedPairs, NliBatch
 from repro.mappings import MAPPINGS, ProbabilityMap, Sparsemax
 from repro.models.entailment import AttentionClassifier
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from repro.data.nli import EncodedPairs, NliBatch
+from repro.data.batching import EncodedPairs, NliBatch
 from repro.mappings import Softmax, Sparsemax
 from repro.models.entailment import Aligner, Esim, SequentialAligner, StructuredAligner, WordAligner
 from repro.structures import Matching

@@ -1,0 +1,158 @@
+"""Pages of many runs: the list of all of them, and some side by side."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from repro.evaluation.metrics import metric_of
+from repro.report.charts import chart_of
+from repro.report.provenance import GENERATED_SCALE
+from repro.report.render_html import PAGES, html_page
+from repro.report.sweeps import main_metric
+from repro.results import Archive, Record, RunFolder, read_records, run_folder, scale_dir
+from repro.results.frame import FIRST, all_records, text_of
+
+Row = dict[str, Any]
+_GROUPS = ("task", "mapping", "loss", "scale", "seed")
+"""Groups of settings with columns of their own."""
+
+
+def list_page(archive: Archive) -> str:
+    """Render the page of all runs, the last one first.
+
+    Runs of other scales are part of it, except those on generated corpora.
+    """
+    records = [*archive.records]
+    for folder in sorted(archive.results_dir.glob("*/records")):
+        if (scale := folder.parent.name) not in (archive.scale, GENERATED_SCALE):
+            records += read_records(archive.results_dir, scale)
+    records.sort(key=lambda record: record.finished, reverse=True)
+    here, rows = scale_dir(archive.results_dir, archive.scale), list[Row]()
+    groups, repeated = dict[str, int](), Counter[str]()
+    for record in records:
+        # Runs of a group differ in their seed only; of those with one seed the last one counts.
+        alike = {key: value for key, value in record.settings.items() if key != "seed"}
+        kind = json.dumps([record.kind, record.scale, record.fingerprint, record.epoch, alike])
+        own = f"{record.seed} {kind}"
+        rows.append({
+            "run": record.run_id,
+            "page": _page(archive.results_dir, record, here),
+            **{group: _choice(record, group) for group in ("task", "mapping", "loss")},
+            "scale": record.scale,
+            "seed": record.seed,
+            "main": main_metric([record]),
+            "finished": record.finished,
+            "group": groups.setdefault(f"{repeated[own]} {kind}", len(groups)),
+            "settings": " ".join(
+                item for item in record.overrides if item.partition("=")[0] not in _GROUPS
+            ),
+            "metrics": _metrics(record),
+        })  # fmt: skip
+        repeated[own] += 1
+    data = {"runs": rows, "metrics": _facts(rows)}
+    return html_page("runs", data, scale=archive.scale)
+
+
+def compared_run(record: Record, folder: RunFolder, label: str, page: str | None) -> Row:
+    """Describe a run for :func:`comparison_page`."""
+    settings = {key: text_of(value) for key, value in sorted(record.settings.items())}
+    return {**chart_of(folder, label, page), "settings": settings, "metrics": _metrics(record)}
+
+
+def comparison_page(
+    runs: Sequence[Row], first: Sequence[str], tests: Mapping[str, Any], scale: str = ""
+) -> str:
+    """Render a page of runs side by side, of which its reader may choose others.
+
+    Args:
+        runs: from :func:`compared_run`, with the ``group`` in which each is offered.
+        first: runs that are chosen at first.
+        tests: p-values by baseline, metric and run.
+        scale: scale of the report that the page is part of, if any.
+    """
+    settings = [run["settings"] for run in runs]
+    keys = {key for one in settings for key in one}
+    varying = {key for key in keys if len({one.get(key) for one in settings}) > 1}
+    short = [{k: v for k, v in one.items() if k in varying} for one in settings]
+    rows = [{**run, "settings": one} for run, one in zip(runs, short, strict=True)]
+    data = {"runs": rows, "metrics": _facts(rows), "tests": tests, "first": first}
+    return html_page("compare", data, scale=scale)
+
+
+def comparison(folder: Path, found: Mapping[str, Any], file: Path) -> str:
+    """Render what ``repro compare`` found, with the curves of training, as a page on its own.
+
+    Args:
+        folder: the results folder.
+        found: the result of :func:`repro.report.explore.compare`.
+        file: where the page will be; runs link to those pages that a report has made.
+    """
+    known = {record.run_id: record for record in all_records(folder)}
+    rows, places = [], range(len(found["runs"]))
+    for run, label, place in zip(found["runs"], _labels(found), places, strict=True):
+        record = known[run]
+        home = run_folder(folder, record.scale, run)
+        row = compared_run(record, home, label, _page(folder, record, file.parent))
+        values = {key: each[place] for key, each in found["settings"].items()}
+        settings = {key: text_of(value) for key, value in values.items() if value is not None}
+        rows.append({**row, "settings": settings, "group": "runs"})
+    tests = {
+        name: {
+            run: p["randomisation"]
+            for run, p in zip(found["runs"], one["tests"], strict=True)
+            if p is not None
+        }
+        for name, one in found["metrics"].items()
+    }
+    return comparison_page(rows, found["runs"], {found["runs"][0]: tests})
+
+
+def _labels(found: Mapping[str, Any]) -> list[str]:
+    """Name runs by as few of the settings that differ as distinguish them, choices first."""
+    labels = [""] * len(found["runs"])
+    order = {
+        key: (not key.endswith(".name"), key.partition(".")[0] not in FIRST, key)
+        for key in found["settings"]
+    }
+    for key in sorted(order, key=order.__getitem__):
+        short = "" if key.endswith(".name") else f"{key.rpartition('.')[2]}="
+        texts = ["" if v is None else f"{short}{text_of(v)}" for v in found["settings"][key]]
+        more = [", ".join(filter(None, pair)) for pair in zip(labels, texts, strict=True)]
+        labels = more if len({*more}) > len({*labels}) else labels
+    return [label or run for label, run in zip(labels, found["runs"], strict=True)]
+
+
+def label_of(record: Record) -> str:
+    """Name a run by its task, mapping, loss and seed, or by its kind."""
+    choices = [_choice(record, group) for group in ("task", "mapping", "loss")]
+    last = record.kind if record.seed is None else f"seed {record.seed}"
+    return ", ".join([*dict.fromkeys(filter(None, choices)), last])
+
+
+def _choice(record: Record, group: str) -> str | None:
+    """Return the name of the choice of a group of settings, None if a run has none."""
+    found = record.settings.get(f"{group}.name", record.settings.get(group))
+    return None if found is None else str(found)
+
+
+def _metrics(record: Record) -> dict[str, float]:
+    """Return the metrics of a run, except those of parts such as single languages."""
+    return {n: round(value, 6) for n, value in record.metrics.items() if n.count("/") == 1}
+
+
+def _facts(rows: Iterable[Row]) -> dict[str, Any]:
+    """Return decimals and direction of each metric that runs have, those on test sets first."""
+    names = {name for row in rows for name in row["metrics"]}
+    order = sorted(names, key=lambda name: (not name.startswith("test/"), name))
+    found = {name: metric_of(name) for name in order}
+    return {n: {"digits": m.digits, "higher": m.higher_is_better} for n, m in found.items()}
+
+
+def _page(results_dir: Path, record: Record, start: Path) -> str | None:
+    """Return the address of the page of a run relative to a folder, None if there is none."""
+    page = scale_dir(results_dir, record.scale) / PAGES / f"{record.run_id}.html"
+    return quote(os.path.relpath(page, start)) if page.exists() else None

@@ -1,0 +1,62 @@
+"""Device that computes a run, and the kernels that it used."""
+
+import logging
+from collections.abc import Iterable
+
+import torch
+
+from repro.config.errors import ConfigError
+from repro.config.schema import HardwareConfig, RunConfig
+from repro.mappings.kernels import dispatch
+from repro.runs.environment import processor, processor_has_bfloat16
+from repro.training import distributed
+
+_log = logging.getLogger(__name__)
+
+
+def choose_device(config: HardwareConfig) -> torch.device:
+    """Return the device of a run; ``auto`` takes CUDA if it is available.
+
+    Raises:
+        ConfigError: CUDA is requested but not available.
+    """
+    available = torch.cuda.is_available()
+    if config.device == "cuda" and not available:
+        raise ConfigError("hardware=cuda: no CUDA device here; use hardware=cpu or hardware=auto")
+    return torch.device("cuda" if available and config.device != "cpu" else "cpu")
+
+
+def warn_of_precision(configs: Iterable[RunConfig]) -> None:
+    """Warn once if runs multiply in bfloat16 on a device that is slower in it."""
+    asked = (one for one in configs if one.precision == "bf16")
+    slow = any(choose_device(one.hardware).type == "cpu" for one in asked)
+    if slow and not processor_has_bfloat16():
+        _log.warning(
+            "precision=bf16: this processor has neither AMX nor AVX512-BF16 and computes about ten "
+            "times as fast in float32; leave precision= out"
+        )
+
+
+def prepare_device(config: HardwareConfig) -> torch.device:
+    """Choose the device, and set the number of CPU threads if configured.
+
+    Raises:
+        ConfigError: CUDA is requested but not available.
+    """
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    return choose_device(config)
+
+
+def describe_device(device: torch.device) -> str:
+    """Describe type and model of a device, with the number of threads on a CPU."""
+    if device.type == "cuda":
+        several = f", {distributed.size()} GPUs" if distributed.size() > 1 else ""
+        return f"cuda ({torch.cuda.get_device_name(device)}{several})"
+    several = f", processes: {distributed.size()}" if distributed.size() > 1 else ""
+    return f"cpu ({processor()}, threads: {torch.get_num_threads()}{several})"
+
+
+def kernels_in_use() -> dict[str, str]:
+    """Return ``REPRO_KERNELS``, and by what this process computed each operator of the mappings."""
+    return {"REPRO_KERNELS": dispatch.MODE, **dict(sorted(dispatch.computed_by.items()))}

@@ -1,0 +1,82 @@
+"""Corpus of a multilingual inflection model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from repro.config.schema.morphology import MorphologyRun
+from repro.data.demo.morphology import write_demo_corpus
+from repro.data.pair import Pair
+from repro.data.sigmorphon import (
+    SigmorphonCorpus,
+    load,
+    load_word_lists,
+    source_tokens,
+    target_tokens,
+)
+from repro.data.vocabulary import Vocabulary
+from repro.tasks.common import check_name, own_folder
+from repro.tasks.protocol import CorpusIdentity
+
+
+@dataclass(frozen=True)
+class EncodedCorpus:
+    """Corpus with its vocabularies, built from the training split, and its splits as ids."""
+
+    corpus: SigmorphonCorpus
+    source: Vocabulary
+    target: Vocabulary
+    train: list[Pair]
+    dev: list[Pair]
+    test: list[Pair]
+
+
+def identify(config: MorphologyRun) -> CorpusIdentity:
+    """Read (or generate) the corpus of a configuration and return its identity."""
+    own = own_folder(config)
+    name = config.data.corpus if own is None else own.name
+    return CorpusIdentity(name, _load(*_key(config)).fingerprint)
+
+
+def encode_corpus(config: MorphologyRun) -> EncodedCorpus:
+    """Read the corpus of a configuration, build its vocabularies and convert symbols to ids."""
+    return _encode(*_key(config))
+
+
+def _key(config: MorphologyRun) -> tuple[Path, str | None, tuple[str, ...] | None]:
+    """Return folder, setting (``None`` for user-supplied word lists) and languages to read."""
+    task, own = config.task, own_folder(config)
+    languages = None if task.languages is None else tuple(sorted(task.languages))
+    if own is not None:
+        return own, None, languages
+    check_name(config, "sigmorphon2018", "demo_morphology")
+    if config.data.generated:
+        write_demo_corpus(config.corpus_path, config.data.seed)
+    return config.corpus_path.resolve(), task.setting, languages
+
+
+@lru_cache(maxsize=4)
+def _load(folder: Path, setting: str | None, languages: tuple[str, ...] | None) -> SigmorphonCorpus:
+    chosen = None if languages is None else list(languages)
+    return load_word_lists(folder, chosen) if setting is None else load(folder, setting, chosen)
+
+
+@lru_cache(maxsize=2)
+def _encode(folder: Path, setting: str | None, languages: tuple[str, ...] | None) -> EncodedCorpus:
+    corpus = _load(folder, setting, languages)
+    source = Vocabulary.build(source_tokens(example) for example in corpus.train)
+    target = Vocabulary.build(target_tokens(example) for example in corpus.train)
+    splits = (
+        [Pair(source.encode(source_tokens(e)), target.encode(target_tokens(e))) for e in part]
+        for part in (corpus.train, corpus.dev, corpus.test)
+    )
+    return EncodedCorpus(corpus, source, target, *splits)
+
+
+def restored_corpus(stored: Mapping[str, Any]) -> EncodedCorpus:
+    """Return languages and vocabularies alone, from :meth:`MorphologyTask.preparation`."""
+    corpus = SigmorphonCorpus("", stored["languages"], [], [], [], fingerprint="")
+    source, target = (Vocabulary.from_json(stored[side]) for side in ("source", "target"))
+    return EncodedCorpus(corpus, source, target, [], [], [])

@@ -1,0 +1,78 @@
+"""Treebank of a dependency parser."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from repro.config.schema.parsing import ParsingRun
+from repro.data.demo.parsing import write_demo_treebank
+from repro.data.dependencies.trees import Tree, TreeEncoder
+from repro.data.dependencies.universal_dependencies import (
+    Treebank,
+    check_tags,
+    load_treebank,
+    treebank_folder,
+)
+from repro.data.vocabulary import Vocabulary
+from repro.tasks.common import check_name, own_folder
+from repro.tasks.protocol import CorpusIdentity
+
+
+@dataclass(frozen=True)
+class EncodedTreebank:
+    """Treebank with the vocabularies of its training data, and its splits as ids."""
+
+    treebank: Treebank
+    encoder: TreeEncoder
+    train: list[Tree]
+    dev: list[Tree]
+    test: list[Tree]
+
+
+def identify(config: ParsingRun) -> CorpusIdentity:
+    """Read (or generate) the treebank of a configuration and return its identity.
+
+    Raises:
+        DataError: the treebank is missing, incomplete or malformed, or has no tags in the column
+            that ``task.tags`` names.
+    """
+    treebank = _load(*_key(config))
+    check_tags(treebank, config.task.tags.upper())
+    return CorpusIdentity(treebank.name, treebank.fingerprint)
+
+
+def restored_treebank(stored: Mapping[str, Any]) -> EncodedTreebank:
+    """Return vocabularies alone, from :meth:`ParsingTask.preparation`."""
+    words, tags = (Vocabulary.from_json(stored[side]) for side in ("words", "tags"))
+    encoder = TreeEncoder(words, tags, stored["frequency"], stored["column"])
+    return EncodedTreebank(Treebank("", [], [], [], "", {}), encoder, [], [], [])
+
+
+def encode_treebank(config: ParsingRun) -> EncodedTreebank:
+    """Read the treebank of a configuration, build its vocabularies and convert words to ids."""
+    return _encode(*_key(config), config.task.tags.upper())
+
+
+def _key(config: ParsingRun) -> tuple[Path, str, bool]:
+    """Return folder and name of the treebank, and whether its size is checked."""
+    data, own = config.data, own_folder(config)
+    if own is not None:
+        return own, own.name, False
+    check_name(config, "universal_dependencies", "demo_parsing")
+    if data.generated:
+        write_demo_treebank(config.corpus_path, data.release, data.treebank, data.seed)
+    folder = treebank_folder(config.corpus_path, data.release, data.treebank)
+    return folder.resolve(), f"{data.treebank} {data.release}", data.check_size
+
+
+_load = lru_cache(maxsize=8)(load_treebank)
+
+
+@lru_cache(maxsize=2)
+def _encode(folder: Path, name: str, check_size: bool, tags: str) -> EncodedTreebank:
+    corpus = _load(folder, name, check_size)
+    encoder = TreeEncoder.build(corpus.train, tags)
+    splits = (corpus.train, corpus.dev, corpus.test)
+    return EncodedTreebank(corpus, encoder, *([*map(encoder.encode, part)] for part in splits))

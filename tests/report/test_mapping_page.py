@@ -1,0 +1,35 @@
+"""Values of the committed page of the mappings, against slow references in double precision."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from repro.mappings import MAPPINGS
+from repro.report.mapping_page import _SLIDERS, REACH
+
+PAGE = Path(__file__).parents[2] / "results" / "mappings.html"
+
+
+@pytest.mark.parametrize("place", range(len(_SLIDERS)))
+def test_the_page_shows_what_references_compute(place: int) -> None:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', PAGE.read_text())
+    assert found is not None
+    data = json.loads(found[1])
+    name, argument, *_ = _SLIDERS[place]
+    shown, reference = data["mappings"][place], MAPPINGS[name].reference
+    step = len(shown["values"]) // 4
+    setting = {argument: shown["values"][step]}
+    scores = torch.tensor([[t, 0.0] for t in data["t"]], dtype=torch.float64)
+    curve = reference(scores, **setting)[:, 0]
+    assert (curve - torch.tensor(shown["curves"][step])).abs().max() < 1e-3
+    rows = [re.findall(r"([a-f])(\d+)", row) for row in shown["regions"][step]]
+    cells = ["".join(kind * int(count) for kind, count in row) for row in rows]
+    corners, size = torch.tensor(data["corners"], dtype=torch.float64), len(cells)
+    for row, column in ((5, 9), (30, 33), (50, 20), (62, 60)):
+        place = [(2 * column + 1) / size - 1, 1 - (2 * row + 1) / size]  # of a plane from -1 to 1
+        three = REACH**2 * (corners @ torch.tensor(place, dtype=torch.float64))
+        kept = int((reference(three[None], **setting) > 0).sum())
+        assert kept == "abcdef".index(cells[row][column]) % 3 + 1

@@ -1,0 +1,61 @@
+"""The runs of a cell are found by their settings, however they were typed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from repro import NUMERIC_EPOCH
+from repro.config.compose import compose_run
+from repro.config.identity import settings
+from repro.config.planning import PlannedRun
+from repro.results import Archive, Record, publish
+
+CELL = ("task=morphology", "mapping=entmax", "scale=demo", "mapping.alpha=1.5")
+PLAN = PlannedRun("paper2020/table9", "a", "b", 2, CELL, superseded=("training.patience=17",))
+
+
+@pytest.fixture
+def record(tmp_path: Path, make_record: Callable[..., Record]) -> Callable[..., str]:
+    def publish_run(run_id: str, *overrides: str, **changes: object) -> str:
+        config = settings(compose_run([*PLAN.overrides, *overrides]))
+        values = {"epoch": NUMERIC_EPOCH, "config": config, "seed": config["seed"]} | changes
+        publish(tmp_path, make_record(run_id=run_id, **values))
+        return run_id
+
+    return publish_run
+
+
+def found(folder: Path, fresh: bool = False) -> str | None:
+    record = Archive(folder, "demo", fresh=fresh).find(PLAN)
+    return None if record is None else record.run_id
+
+
+def test_equal_settings_match_and_others_do_not(tmp_path: Path, record: Callable[..., str]) -> None:
+    for n, other in enumerate(["seed=3", "mapping.alpha=2", "training.max_epochs=1"]):
+        record(f"other{n}", other)
+    assert found(tmp_path) is None
+    record("same", "mapping.alpha=1.50", "hardware.threads=1")
+    assert found(tmp_path) == "same"
+
+
+def test_outdated_settings_are_told_and_give_way(
+    tmp_path: Path, record: Callable[..., str]
+) -> None:
+    record("old", "precision=bf16", "training.decay=0.9", outdated=["precision"])
+    assert found(tmp_path) is None  # the decay is no setting of the plan
+    record("older", "precision=bf16", outdated=["precision"], epoch=NUMERIC_EPOCH + 1)
+    assert found(tmp_path) == "older"
+    assert found(tmp_path, fresh=True) is None
+    record("new")
+    assert found(tmp_path) == "new"
+
+
+def test_runs_of_an_earlier_protocol_fill_its_cells(
+    tmp_path: Path, record: Callable[..., str]
+) -> None:
+    record("old", "training.patience=17")
+    assert found(tmp_path) == "old"
+    assert found(tmp_path, fresh=True) is None
+    record("new", epoch=NUMERIC_EPOCH - 1)
+    assert found(tmp_path) == "new"
