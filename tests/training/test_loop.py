@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from repro.config import ConfigError
 from repro.config.schema import TrainingConfig
-from repro.training import Validation, distributed
+from repro.training import distributed
 from repro.training.checkpoint import (
     CheckpointError,
     TrainingProgress,
@@ -25,6 +25,7 @@ from repro.training.checkpoint import (
     save_weights,
 )
 from repro.training.loop import DivergenceError, Fit, FitPaths, fit
+from repro.training.protocol import Validation
 from repro.training.seeding import random_state, seed_everything
 
 
