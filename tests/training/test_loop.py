@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from repro.config import ConfigError
 from repro.config.schema import TrainingConfig
-from repro.training import Validation, distributed
+from repro.training import distributed
 from repro.training.checkpoint import (
     CheckpointError,
     TrainingProgress,
@@ -25,6 +25,7 @@ from repro.training.checkpoint import (
     save_weights,
 )
 from repro.training.loop import DivergenceError, Fit, FitPaths, fit
+from repro.training.protocol import Validation
 from repro.training.seeding import random_state, seed_everything
 
 
@@ -97,16 +98,6 @@ def test_a_killed_training_continues_to_the_same_numbers(
     assert rows(progress) == rows(expected)
     assert (progress.best, progress.best_epoch) == (expected.best, expected.best_epoch)
     assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
-
-
-def test_a_continued_training_does_not_repeat_updates(tmp_path: Path) -> None:
-    killed = Regression()
-    killed.stop_at = 12
-    with pytest.raises(RuntimeError):
-        run(killed, tmp_path)
-    continued = Regression()
-    run(continued, tmp_path)
-    assert killed.updates + continued.updates == 6 * 5
 
 
 def test_a_finished_training_does_nothing_more(tmp_path: Path) -> None:
@@ -353,13 +344,6 @@ def test_training_ends_when_the_learning_rate_is_too_small(tmp_path: Path) -> No
     task = Regression(losses=[float(n) for n in range(20)])
     progress = run(task, tmp_path, max_epochs=20, validate_every=1, min_learning_rate=0.004)
     assert len(progress.history) == 3
-
-
-def test_a_step_limit_ends_training_with_a_validation(tmp_path: Path) -> None:
-    progress = run(Regression(), tmp_path, max_steps=7)
-    assert progress.step == 7
-    assert progress.finished
-    assert "dev_score" in progress.history[-1]
 
 
 class Compiling(Regression):
