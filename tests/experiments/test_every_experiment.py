@@ -13,6 +13,7 @@ from repro.config.planning import plan_runs
 from repro.evaluation.metrics import form_of
 from repro.report.figures import read_figure_data
 from repro.report.figures.kinds import MISSING
+from repro.report.figures.library import solver_race
 from repro.report.significance import Comparer, compare_rows
 from repro.report.table import chosen_records
 from repro.results import (
@@ -45,7 +46,7 @@ TINY = {
     "summarization": TINY_TEXT,
 }  # fmt: skip
 """Overrides that make a large model small, by task; speed is compared over three validations."""
-MOST_ROWS = 6
+MOST_ROWS = 4
 """Rows of an experiment that are run; every row is composed."""
 
 
@@ -124,7 +125,10 @@ def test_every_experiment_takes_one_step(
 
 
 @pytest.mark.parametrize("name", COMPUTED)
-def test_every_figure_of_the_library_is_drawn_without_a_run(name: str, tmp_path: Path) -> None:
+def test_every_figure_of_the_library_is_drawn_without_a_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solver_race, "REPEATS", 1)
     done = reproduce(Request([name], "small", [f"results_dir={tmp_path}"]))
     assert done.outcomes == []
     assert list_runs(tmp_path, "small") == []

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from repro.mappings import fusedmax, oscarmax
 from repro.report import Origin, build_report, document, export_figure_data
 from repro.report.figures import draw_figure, figure_kinds, read_figure_data
 from repro.report.figures.kinds import NO_RUNS
-from repro.report.figures.library import DIGITS
+from repro.report.figures.library import DIGITS, solver_race
 from repro.results import Archive, ResultsError, figure_path
 
 LIBRARY = {
@@ -35,6 +35,14 @@ class Values(dict[str, Any]):
 
 
 VALUES = Values()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def times_measured_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(solver_race, "REPEATS", 1)
+        patch.setattr(solver_race, "CHECKPOINTS", (1, 2))
+        yield
 
 
 @pytest.fixture
