@@ -17,18 +17,10 @@ unlike['make reproduce-peters2019-table1 SCALE=small ARGS="data_dir=../data"']='
 tiny='hardware=cpu task.stored_examples=0 training.max_steps=1 model.embedding_size=4 model.hidden_size=4 decoding.max_length=3'
 unlike['repro run -m mapping.alpha=1,1.25,1.5,2 seed=1,2,3']="repro run -m mapping.alpha=1,2 seed=1,2 task.setting=medium $tiny"
 unlike['repro reproduce peters2019/table1 scale=demo']='repro reproduce peters2019/table1 scale=demo --dry-run'
-unlike['repro run -m mapping=lengthmax,sparsemax seed=1,2,3']="repro run -m mapping=lengthmax,sparsemax seed=1 task.setting=medium $tiny"
 # Train for tens of seconds.
-unlike['repro run mapping=lengthmax mapping.scale=0.25']="repro run mapping=lengthmax mapping.scale=0.25 task.setting=medium $tiny"
-unlike['repro reproduce mine/figure1 scale=demo']="repro reproduce mine/figure1 scale=demo task.setting=medium ${tiny/examples=0/examples=2}"
 unlike['repro run task=nmt training.max_epochs=1']="repro run task=nmt training.max_epochs=1 $tiny"
-unlike['repro run task=marked mapping=sparsemax']='repro run task=marked mapping=sparsemax training.max_steps=1'
-unlike['repro reproduce example/table1']='repro reproduce example/table1 training.max_steps=1'
-unlike['repro reproduce example/figure1']='repro reproduce example/figure1 training.max_steps=1'
 own='repro run task=nmt data.generated=false data_dir=data data.folder=proverbs data.source=la data.target=en data.merges=0 training.max_epochs=1'
-declared=${own/data.folder/data.corpus}
 unlike[$own]="$own $tiny"
-unlike[$declared]="$declared $tiny"
 unlike['make install']='make -n install'
 unlike['repro run task=nmt mapping=sparsemax']="repro run task=nmt mapping=sparsemax $tiny"
 unlike['repro run -m task=nmt mapping=entmax mapping.alpha=1,1.5,2 seed=1,2 name=alphas']="repro run -m task=nmt mapping=entmax mapping.alpha=1,1.5 seed=1 name=alphas $tiny"
@@ -38,9 +30,6 @@ unlike['repro reproduce peters2019 scale=full hardware=cuda hydra/launcher=slurm
 unlike['repro show RUN']='repro show "$(newest 1)"'
 unlike['repro predict RUN input.txt > output.txt']='printf "tuli\tN;NOM;PL\tvelisk\n" > input.txt; repro predict "$(newest 1)" input.txt > output.txt'
 unlike['repro compare RUN RUN']='repro compare "$(newest 1)" "$(newest 2)"'
-# The address is an example, so that nothing can be fetched; tests/test_tutorials.py has a server.
-unlike['repro data fetch proverbs data_dir=data']='repro data list'
-unlike['repro data verify proverbs data_dir=data']='! repro data verify proverbs data_dir=data'
 
 newest() { repro show | sed -n "$1s/ .*//p"; }
 

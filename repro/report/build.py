@@ -1,13 +1,13 @@
 """Writing of the report of one scale to the results folder."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from repro.data.files import write_if_changed
 from repro.report.document import Document, Section, build_document, sweep_document
 from repro.report.figures import read_figure_data, render_figure
 from repro.report.grid import linked_runs
-from repro.report.many_runs import compared_run, comparison_page, label_of, list_page
+from repro.report.many_runs import Row, compared_run, comparison_page, label_of, list_page
 from repro.report.render_csv import csv_table
 from repro.report.render_html import (
     CHARTS,
@@ -20,9 +20,16 @@ from repro.report.render_html import (
 )
 from repro.report.render_latex import latex_table
 from repro.report.render_markdown import markdown_report, markdown_table
-from repro.report.run_pages import RunPage, run_page
 from repro.report.sweeps import SweepView
-from repro.results import Archive, figure_path, require_writable, run_folder, scale_dir, table_path
+from repro.results import (
+    Archive,
+    Record,
+    figure_path,
+    require_writable,
+    run_folder,
+    scale_dir,
+    table_path,
+)
 from repro.results.sweeps import sweep_path
 
 
@@ -72,8 +79,25 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
     return report
 
 
-def _run_pages(archive: Archive, document: Document, report: str) -> list[tuple[RunPage, str]]:
-    """Collect the pages of the runs that a document shows, each with a label of the run."""
+def _write_pages(archive: Archive, document: Document, folder: Path) -> None:
+    """Write a page for each run, one that compares runs, and one of all; delete the others."""
+    rows = _write_run_pages(archive, document, "report.html", archive.records)
+    names = {row["id"] for row in rows}
+    for path in folder.glob("*.html"):
+        if path.stem not in names:
+            path.unlink()
+    if rows:
+        rows.sort(key=lambda row: str(row["group"]))
+        first = [row["id"] for row in rows[:2]]
+        compared = comparison_page(rows, first, {}, archive.scale)
+        write_if_changed(folder / "compare.html", compared.encode())
+        write_if_changed(folder.parent / RUNS_PAGE, list_page(archive).encode())
+
+
+def _write_run_pages(
+    archive: Archive, document: Document, report: str, records: Sequence[Record]
+) -> list[Row]:
+    """Write pages of runs that link to a report of them; return the runs for a comparison."""
     shown: dict[str, dict[str, str]] = {}
     labels: dict[str, str] = {}
     parts: list[tuple[str, str, Section | SweepView]]
@@ -83,43 +107,18 @@ def _run_pages(archive: Archive, document: Document, report: str) -> list[tuple[
         for label, run in linked_runs((*part.grids, *part.details)):
             shown.setdefault(run.run_id, {})[f"../{report}#{anchor}"] = name
             labels.setdefault(run.run_id, f"{label}, {run.label}" if run.label else label)
-    pages = []
-    for record in archive.records:
+    folder, rows = scale_dir(archive.results_dir, archive.scale) / PAGES, []
+    paged = {record.run_id for record in records}
+    for record in records:
+        name, places = f"{record.run_id}.html", shown.get(record.run_id, {})
         home = run_folder(archive.results_dir, archive.scale, record.run_id)
-        places = list(shown.get(record.run_id, {}).items())
-        page = run_page(record, home, places)
-        pages.append((page, labels.get(record.run_id) or label_of(record)))
-    return pages
-
-
-def _write_pages(archive: Archive, document: Document, folder: Path) -> None:
-    """Write a page for each run, one that compares runs, and one of all; delete the others."""
-    pages = _run_pages(archive, document, "report.html")
-    names = [page.record.run_id for page, _ in pages]
-    _write_run_pages(folder, {page.record.run_id: html_run(page, names) for page, _ in pages})
-    for path in folder.glob("*.html"):
-        if path.stem not in names:
-            path.unlink()
-    if pages:
-        rows = []
-        for page, label in pages:
-            run = page.record.run_id
-            home = run_folder(archive.results_dir, archive.scale, run)
-            group = page.artefacts[0][1] if page.artefacts else "in no table"
-            rows.append({**compared_run(page.record, home, label, f"{run}.html"), "group": group})
-        rows.sort(key=lambda row: str(row["group"]))
-        first = [row["id"] for row in rows[:2]]
-        compared = comparison_page(rows, first, {}, archive.scale)
-        write_if_changed(folder / "compare.html", compared.encode())
-        write_if_changed(folder.parent / RUNS_PAGE, list_page(archive).encode())
-
-
-def _write_run_pages(folder: Path, pages: Mapping[str, str]) -> None:
-    """Write pages of runs by their IDs, with the style and the script that they share."""
-    files = {f"{run}.html": text for run, text in pages.items()}
-    shared = {name: template_text(name) for name in (STYLE, CHARTS)} if pages else {}
-    for name, text in (files | shared).items():
-        write_if_changed(folder / name, text.encode())
+        row = compared_run(record, home, labels.get(record.run_id) or label_of(record), name)
+        page = html_run(record, row, places, paged, report == "report.html")
+        write_if_changed(folder / name, page.encode())
+        rows.append({**row, "group": next(iter(places.values()), "in no table")})
+    for name in (STYLE, CHARTS) if rows else ():
+        write_if_changed(folder / name, template_text(name).encode())
+    return rows
 
 
 def build_sweep_report(archive: Archive, name: str) -> Path:
@@ -134,9 +133,8 @@ def build_sweep_report(archive: Archive, name: str) -> Path:
     folder = scale_dir(archive.results_dir, archive.scale) / PAGES
     document = sweep_document(archive, name)
     runs = {run for view in document.sweeps for run in view.sweep.runs}
-    pages = _run_pages(archive, document, f"{file.parent.name}/{file.name}")
-    new = [page for page, _ in pages if not (folder / f"{page.record.run_id}.html").exists()]
-    new = [page for page in new if page.record.run_id in runs]
-    _write_run_pages(folder, {page.record.run_id: html_run(page, (), False) for page in new})
+    runs -= {path.stem for path in folder.glob("*.html")}
+    records = [record for record in archive.records if record.run_id in runs]
+    _write_run_pages(archive, document, f"{file.parent.name}/{file.name}", records)
     write_if_changed(file, html_report(document, folder, "../").encode())
     return file

@@ -27,8 +27,8 @@ def chart_of(folder: RunFolder, label: str, page: str | None = None) -> Chart:
         for title, key in _COUNTERS.items()
         if rows and all(key in row for row in rows)
     }
-    names = {name for row in rows for name in row}.difference(_COUNTERS.values())
-    order = sorted(names, key=lambda n: (not n.endswith("loss"), not n.startswith("dev_"), n))
+    names = dict.fromkeys(n for row in rows for n in row if n not in _COUNTERS.values())
+    order = sorted(names, key=lambda name: (not name.endswith("loss"), not name.startswith("dev_")))
     y = {name: [_number(row.get(name)) for row in rows] for name in order}
     y = {name: column for name, column in y.items() if any(one is not None for one in column)}
     return {"id": folder.run_id, "label": label, "page": page, "x": x, "y": y}

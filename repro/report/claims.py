@@ -80,16 +80,6 @@ class Judged:
         return None if self.deciding is None else self.deciding.p
 
     @property
-    def effect(self) -> float | None:
-        """Measured margin of the deciding contrast, above zero where the claim is true."""
-        return None if self.deciding is None else self.deciding.deciding.margin
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Lower and upper bound of the effect, 95 % confidence each; ``None`` if unknown."""
-        return None if self.deciding is None else self.deciding.deciding.interval
-
-    @property
     def seeds(self) -> int:
         """Smallest number of seeds behind a cell that was used."""
         return min((one.seeds for one in self.columns), default=0)

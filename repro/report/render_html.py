@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,16 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from repro.report.cell import MISSING
+from repro.evaluation.metrics import metric_of
+from repro.report.cell import MISSING, number_text
+from repro.report.charts import Chart
 from repro.report.claims import GENERATED, METHOD, Verdict
 from repro.report.document import Document
 from repro.report.grid import Grid
 from repro.report.margins import TICKS, margin_of, verdict_word
 from repro.report.provenance import GENERATED_SCALE
-from repro.report.run_pages import RunPage
 from repro.report.sweeps import SweepView
+from repro.results import Record
 
 _CELL = re.compile(r"([\d.]+)(\*?)((?: ± [\d.]+)?(?: \(\d+/\d+\))?)([^\d\s]*)")
 """Pattern of a cell: value, sign of significance, spread with count of runs, marks."""
@@ -82,16 +84,29 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
     )
 
 
-def html_run(page: RunPage, paged: Collection[str] = (), listed: bool = True) -> str:
-    """Render the page of one run.
+def html_run(
+    record: Record,
+    chart: Chart,
+    artefacts: Mapping[str, str],
+    paged: Collection[str] = (),
+    listed: bool = True,
+) -> str:
+    """Render the page of one run, which contains no text of a corpus.
 
     Args:
-        page: its content.
+        record: the run's record.
+        chart: its curves of training, if there are any.
+        artefacts: names of the artefacts that show it, by address.
         paged: other runs that have pages, for links.
         listed: whether there are a report, a list of all runs and a page that compares them.
     """
-    chart = embed([page.chart]) if page.chart["y"] else ""
-    return _render("run.html.j2", page=page, paged=paged, listed=listed, chart=chart)
+    metrics = [
+        (name, number_text(value, metric_of(name).digits), record.signatures[name])
+        for name, value in sorted(record.metrics.items())
+    ]
+    curves = embed([chart]) if chart["y"] else ""
+    content = {"record": record, "metrics": metrics, "artefacts": artefacts, "chart": curves}
+    return _render("run.html.j2", **content, paged=paged, listed=listed)
 
 
 def html_page(name: str, data: object, code: str = "", **values: object) -> str:

@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from statistics import fmean
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,7 +13,7 @@ from repro.evaluation.metrics import METRICS, metric_of
 from repro.report.cell import Cell, CellRunLink, run_link
 from repro.report.charts import Chart, chart_of
 from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes, plain_style
-from repro.report.figures.curves import draw_band, metric_label
+from repro.report.figures.curves import draw_means, metric_label
 from repro.report.figures.styles import SERIES
 from repro.report.grid import Grid, GridColumn, block_rows, plain_grid
 from repro.report.significance import TEST_TITLES, Comparer, comparison_texts
@@ -236,12 +235,7 @@ def _curves(sweep: Sweep, points: Sequence[Point], metric: str, key: str) -> Can
     for number, (name, group) in enumerate(groups.items()):
         colour = SERIES[number % len(SERIES)]
         xs, values = zip(*sorted(group), strict=True)
-        means = [fmean(each) for each in values]
-        axes.plot(xs, means, color=colour, linewidth=1.4, label=drawable(name))
-        for x, each in zip(xs, values, strict=True):
-            axes.plot([x] * len(each), each, "o", color=colour, markersize=3.5, alpha=0.5)
-        if any(len({*each}) > 1 for each in values):
-            draw_band(axes, xs, values, colour)
+        draw_means(axes, xs, values, colour, drawable(name))
     if len(groups) > 1:
         axes.legend(frameon=False, fontsize=8, labelcolor=INK)
     plain_axes(axes, drawable(key), metric_label(metric), grid=True)

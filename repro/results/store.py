@@ -193,10 +193,9 @@ class RunFolder:
         """Write what turns new inputs into ids, as JSON values."""
         atomic_write_json(self.preparation, dict(preparation))
 
-    def read_preparation(self) -> dict[str, Any] | None:
-        """Read the output of :meth:`write_preparation`; None if the run wrote none."""
-        path = self.verified(self.preparation)
-        return files.read_object(path) if path.exists() else None
+    def read_preparation(self) -> dict[str, Any]:
+        """Read the output of :meth:`write_preparation`."""
+        return files.read_object(self.verified(self.preparation))
 
     def append_history(self, row: Mapping[str, Any]) -> None:
         """Append the row of an epoch or a validation and flush it to disk."""

@@ -96,7 +96,7 @@ def needed(results_dir: Path) -> dict[str, str]:
 def remove(rows: Sequence[Row], weights: bool) -> list[int]:
     """Remove the folders of runs, or only their weights, each while its lock is held.
 
-    A run that works, or ended, since it was listed stays; a line on standard error says so.
+    A run that was begun or has ended since it was listed stays; a line on standard error says so.
 
     Returns:
         The bytes freed by each removal.
@@ -104,6 +104,8 @@ def remove(rows: Sequence[Row], weights: bool) -> list[int]:
     freed = []
     for row in rows:
         folder = RunFolder(Path(row["folder"]))
+        if folder.status == "absent":  # removed by another process
+            continue
         try:
             with run_lock(folder.path):
                 if folder.status != {"interrupted": "running"}.get(row["state"], row["state"]):

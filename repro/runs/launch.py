@@ -104,17 +104,19 @@ def distinct(jobs: Sequence[Job]) -> list[Job]:
 class Trials(NamedTuple):
     """Place of a batch in a search: runs before it, runs in all (0: unknown), shared overrides."""
 
-    before: int
-    total: int
-    shared: frozenset[str]
+    before: int = 0
+    total: int = 0
+    shared: frozenset[str] | None = None
 
 
-def labels_of(jobs: Sequence[Job], trials: Trials | None = None) -> dict[str, str]:
+_ALONE = Trials()
+
+
+def labels_of(jobs: Sequence[Job], shared: frozenset[str] | None = None) -> dict[str, str]:
     """Map identities of different runs to labels: the overrides that not all of them share."""
     every = [job.overrides for job in jobs]
-    shared = set(every[0]).intersection(*every) if len(every) > 1 else set()
-    if trials is not None:  # equal values within a batch may differ from those of the others
-        shared = {*trials.shared}
+    if shared is None:
+        shared = frozenset(every[0]).intersection(*every) if len(every) > 1 else frozenset()
     return {
         job.run_id: " ".join(item for item in job.overrides if item not in shared) for job in jobs
     }
@@ -170,7 +172,7 @@ def launch_jobs(
     jobs: Sequence[Job],
     folder: Path | None,
     checked: Callable[[], object] = lambda: None,
-    trials: Trials | None = None,
+    trials: Trials = _ALONE,
 ) -> None:
     """Check all runs, then execute them while the display shows them.
 
@@ -180,7 +182,7 @@ def launch_jobs(
         jobs: different runs, at least one.
         folder: folder of the sweep's own files; ``None`` for a single run.
         checked: called when no run is refused, before the first one starts.
-        trials: place of the runs in a search, if they are part of one.
+        trials: place of the runs in a search, whose batches may share values by chance.
 
     Raises:
         ConfigError: CUDA is requested but not available; nothing has been started.
@@ -188,7 +190,7 @@ def launch_jobs(
     """
     _check(jobs, backend.remote)
     checked()
-    labels = labels_of(jobs, trials)
+    labels = labels_of(jobs, trials.shared)
     if folder is not None and any(job.folder.status != "done" for job in jobs):
         # For `repro status` and for the next rounds of the sweep.
         kept = read_sweep(folder)
@@ -196,8 +198,7 @@ def launch_jobs(
             kept["runs"].setdefault(run_id, label)  # labels of the whole sweep say more
         atomic_write_json(folder / "sweep.json", kept)
     states = [RunState(job.folder, labels[job.run_id]) for job in jobs]
-    before, total = (0, 0) if trials is None else trials[:2]
-    with SweepDisplay(states, before, total) as display:
+    with SweepDisplay(states, trials.before, trials.total) as display:
         backend.run(Batch(jobs, settings, folder or Path(), display))
 
 

@@ -166,14 +166,7 @@ def _model(folder: RunFolder, config: RunConfig) -> Predictor[Any]:
     spec = task_spec(config.task.name)
     if spec.restore is None:
         raise ConfigError(f"task={config.task.name} does not predict new inputs")
-    device, stored = prepare_device(config.hardware), folder.read_preparation()
-    if stored is None:  # the run is of an earlier version: its corpus must be here
-        if spec.identify(config).fingerprint != folder.read_record().fingerprint:
-            raise ResultsError(f"{folder.path}: the corpus here is not the one of the run")
-        task = spec.build(config, device)
-        assert isinstance(task, Predictor)
-        stored = task.preparation()
-    found = spec.restore(config, device, stored)
+    found = spec.restore(config, prepare_device(config.hardware), folder.read_preparation())
     try:
         load_weights(folder.verified(folder.model), found.model)
     except CheckpointError as error:

@@ -40,7 +40,7 @@ def write_own_examples(archive: Archive, names: Collection[str]) -> None:
         if folder.model.exists() and folder.done.exists():
             try:
                 _write(folder)
-            except UserError as error:  # a run of an earlier version, whose corpus is not here
+            except UserError as error:  # its folder is damaged or incomplete
                 _log.warning("run %s does not predict the examples of figures: %s", run, error)
 
 

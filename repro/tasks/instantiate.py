@@ -11,9 +11,9 @@ import repro.structures
 from repro.config.errors import ConfigError
 from repro.config.paths import declared_in, extended
 from repro.config.schema import FenchelYoungLossConfig, MappingConfig, StructuredLossConfig
+from repro.config.schema.groups import StructureConfig
 from repro.config.schema.loss import EntmaxLossConfig
 from repro.config.schema.mapping import BoundedConfig
-from repro.config.schema.structure import StructureConfig
 from repro.losses import LinearEntmaxLoss
 from repro.losses.structured import (
     CRFLoss,

@@ -106,60 +106,6 @@ def test_the_random_models_cover_every_outcome():
     }
 
 
-def test_optimal_without_being_certified():
-    model = TableModel([same_for_all(row(a=0.6, b=0.3, end=0.1), row(end=1.0))])
-    (result,) = decode(model, [0], 2, 5)
-    assert [h.tokens for h in result.hypotheses] == [[A], [B]]
-    assert (result.certified, result.optimal) == (False, True)
-
-
-def test_not_optimal_when_the_dropped_prefix_was_more_probable():
-    table = same_for_all(row(a=0.55, b=0.45), row(end=1.0), row(end=1.0))
-    table[1][A] = row(a=0.5, b=0.5)
-    (narrow,) = decode(TableModel([table]), [0], 1, 5)
-    (wide,) = decode(TableModel([table]), [0], 2, 5)
-    assert narrow.best.tokens == [A, A]
-    assert not narrow.optimal
-    assert wide.best.tokens == [B]
-    assert wide.optimal
-    assert not wide.certified
-
-
-def test_the_three_past_participles_of_draw_are_all_there_is():
-    table = same_for_all(row(a=0.664, b=0.336), row(end=1.0), row(end=1.0))
-    table[1][B] = row(b=0.25, end=0.75)
-    (result,) = decode(TableModel([table]), [0], 5, 5)
-    assert [h.tokens for h in result.hypotheses] == [[A], [B], [B, B]]
-    assert [h.probability for h in result.hypotheses] == pytest.approx([0.664, 0.252, 0.084])
-    assert result.certified
-    assert not result.single
-
-
-def test_a_certificate_needs_every_hypothesis_to_end_in_time():
-    model = TableModel([same_for_all(row(a=0.5, end=0.5))])
-    (result,) = decode(model, [0], 10, 3)
-    assert [h.tokens for h in result.hypotheses] == [[], [A], [A, A]]
-    assert all(h.finished for h in result.hypotheses)
-    assert (result.certified, result.optimal) == (False, True)
-
-
-def test_unfinished_hypotheses_are_returned_when_nothing_finished():
-    model = TableModel([same_for_all(row(a=0.75, b=0.25))])
-    (result,) = decode(model, [0], 2, 2)
-    assert [h.tokens for h in result.hypotheses] == [[A, A], [A, B]]
-    assert not any(h.finished for h in result.hypotheses)
-    assert (result.certified, result.optimal, result.single) == (False, False, False)
-    assert result.best.step_probabilities == [0.75, 0.75]
-
-
-def test_a_row_of_zeros_ends_its_prefix_without_a_result():
-    table = same_for_all(row(a=0.5, b=0.5), row(end=1.0))
-    table[1][A] = row()
-    (result,) = decode(TableModel([table]), [0], 4, 4)
-    assert [h.tokens for h in result.hypotheses] == [[B]]
-    assert result.certified
-
-
 @pytest.mark.parametrize("rows", [[row()], [row(a=1.0), row()]])
 def test_no_hypothesis_is_invented_when_all_prefixes_die(rows):
     (result,) = decode(TableModel([same_for_all(*rows)]), [0], 3, 4)

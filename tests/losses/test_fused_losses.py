@@ -110,16 +110,6 @@ def test_targets_that_are_no_class_are_refused(mapping, bad, by_kernel, in_torch
         loss(scores, target) if by_kernel else in_torch(loss, scores, target)
 
 
-def test_layouts(mapping):
-    scores = torch.randn(9, 4, 3).transpose(0, 2)
-    target = torch.randint(9, (4, 3)).t()
-    losses = FenchelYoungLoss(mapping, reduction="none")(scores, target)
-    flat = FenchelYoungLoss(mapping, reduction="none")(
-        scores.reshape(-1, 9).contiguous(), target.reshape(-1)
-    )
-    assert torch.equal(losses, flat.view(3, 4))
-
-
 def test_no_targets(mapping):
     scores = torch.empty(0, 5, requires_grad=True)
     value = FenchelYoungLoss(mapping)(scores, torch.empty(0, dtype=torch.long))

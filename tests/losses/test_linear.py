@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 from tolerances import GRADIENT, LOSS, assert_close
-from torch.autograd import gradcheck
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -72,20 +71,6 @@ def test_kept_and_solved_chunks_side_by_side(alpha):
         assert sizes[:20].max() < linear._DENSITY < sizes[20:].min()
     settings = {"reduction": "none", "chunk_size": 7}
     assert_same([sharp, *leaves[1:]], target, alpha, **settings)
-
-
-@pytest.mark.usefixtures("storage")
-@pytest.mark.parametrize("alpha", ALPHAS)
-def test_gradients_by_differences(alpha):
-    leaves, target = draw((4,), 6)
-
-    def loss(hidden, weight, bias):
-        return linear_entmax_loss(
-            hidden, weight, bias, target, alpha,
-            reduction="none", chunk_size=3,
-        )  # fmt: skip
-
-    assert gradcheck(loss, leaves)
 
 
 @pytest.mark.usefixtures("storage")

@@ -1,4 +1,4 @@
-"""Structured losses against the enumeration of all structures: values, gradients, Proposition 2."""
+"""Structured losses against the enumeration of all structures: values and gradients."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,6 @@ from every_structure import (
 )
 from torch import Tensor
 
-from repro.losses import SparsemaxLoss
 from repro.losses.structured import (
     CRFLoss,
     MarginCRFLoss,
@@ -222,76 +221,6 @@ def test_the_gradient_is_the_prediction_less_the_target(name: str, kind: str) ->
     augmented = unary.detach() + (1.5 * (1 - gold) if kind in MARGIN else 0)
     found = loss.predict(augmented, additional=pairs)
     torch.testing.assert_close(unary.grad, found.marginals - gold, rtol=0, atol=1e-9)
-
-
-@EVERY
-def test_losses_are_nonnegative_convex_and_have_subgradients(name: str, kind: str) -> None:
-    """Proposition 2, properties 1 and 2."""
-    case, loss = CASES[name], make(name, kind)
-    first, pairs = case.scores(20, 2.0)
-    second = case.scores(20, 2.0)[0]
-    target = case.vertices[torch.randint(len(case.vertices), (20,))]
-    first.requires_grad_()
-    start = loss(first, target, additional=pairs)
-    end = loss(second, target, additional=pairs)
-    assert (start >= 0).all()
-    assert (end >= 0).all()
-    share = torch.rand(20, dtype=DOUBLE)
-    weight = share.view(-1, *(1 for _ in case.shape))
-    between = loss(weight * first + (1 - weight) * second, target, additional=pairs)
-    assert (between <= share * start + (1 - share) * end + 1e-9).all()
-    slope = torch.autograd.grad(start.sum(), first)[0]
-    rise = (slope * (second - first)).flatten(1).sum(-1)
-    assert (end >= start + rise - 1e-9).all()
-
-
-@EVERY
-def test_the_loss_is_zero_where_the_target_is_what_inference_finds(name: str, kind: str) -> None:
-    """Proposition 2, property 1; a certain target has a finite lead except for the CRF."""
-    case, loss = CASES[name], make(name, kind)
-    target = torch.arange(len(case.vertices))
-    _, pairs = case.scores(len(target), 0.1)
-    leads = {size: case.unary * size for size in (0.5, 20.0)}
-    certain = loss(leads[20.0], case.vertices, additional=pairs)
-    if "crf" in kind:
-        assert (certain > 0).all()
-        assert certain.max() < 1e-5
-    else:
-        assert certain.abs().max() < 1e-12
-    uncertain = loss(leads[0.5], case.vertices, additional=pairs)
-    found = loss.predict(leads[0.5], additional=pairs)
-    same = (found.marginals - case.unary).flatten(1).abs().amax(-1) < 1e-9
-    if kind not in MARGIN:
-        assert (uncertain[same] < 1e-9).all()
-    assert (uncertain[~same] > 1e-9).all()
-
-
-@pytest.mark.parametrize("name", ["trees", "sequences", "matchings"])
-@pytest.mark.parametrize("t", [0.3, 2.5])
-def test_scaling_the_penalty_scales_the_scores(name: str, t: float) -> None:
-    """Proposition 2, property 3, for ``tΩ = ½ ‖√t M y‖²`` by enumeration."""
-    case = CASES[name]
-    unary, pairs = case.scores(4)
-    target = torch.randint(len(case.vertices), (4,))
-    scaled = [None if one is None else one / t for one in (unary, pairs)]
-    right = t * make(name, "sparsemap")(scaled[0], case.vertices[target], additional=scaled[1])
-    matrix, left = t**0.5 * case.unary.flatten(1).numpy(), []
-    for row, gold in zip(case.theta(unary, pairs).numpy(), target, strict=True):
-        shares = best_mixture(matrix, row)
-        value = row @ shares - np.square(matrix.T @ shares).sum() / 2
-        left.append(value + np.square(matrix[gold]).sum() / 2 - row[gold])
-    torch.testing.assert_close(right, torch.tensor(np.array(left)), rtol=0, atol=1e-9)
-
-
-def test_with_one_part_it_is_the_sparsemax_loss() -> None:
-    scores, target = torch.randn(30, 5, dtype=DOUBLE), torch.randint(5, (30,))
-    expected = SparsemaxLoss(reduction="none")(scores, target)
-    chains = SparseMAPLoss(LinearChain(), reduction="none")(
-        scores.unsqueeze(1), target.unsqueeze(1)
-    )
-    torch.testing.assert_close(chains, expected)
-    pairs = SparseMAPLoss(Matching(), reduction="none")(scores.unsqueeze(1), target.unsqueeze(1))
-    torch.testing.assert_close(pairs, expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)

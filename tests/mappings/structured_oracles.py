@@ -3,7 +3,7 @@
 from itertools import product
 
 import numpy as np
-from scipy.optimize import isotonic_regression, minimize
+from scipy.optimize import minimize
 
 
 def simplex_program(scores, penalty_rows, lam):
@@ -69,20 +69,3 @@ def total_variation_by_enumeration(scores, lam):
         if (np.abs(dual) <= lam + 1e-12).all() and (signs * (forms @ levels) >= -1e-12).all():
             return levels
     raise AssertionError("no face is optimal")
-
-
-def oscarmax_by_dual_fista(scores, lam, project, steps=4000):
-    """Oscarmax by accelerated ascent on ``s`` in the permutahedron of the weights.
-
-    The penalty is the largest ``<s, q>`` there, so ``q = P(z - s)`` is the gradient of the dual.
-    """
-    weights = lam * np.arange(len(scores) - 1, -1, -1.0)
-    point = previous = np.full(len(scores), weights.mean())
-    for step in range(1, steps + 1):
-        mixed = point + (step - 1) / (step + 2) * (point - previous)
-        raised = mixed + project(scores - mixed)
-        order = np.argsort(-raised)
-        pooled = isotonic_regression(raised[order] - weights, increasing=False).x
-        previous, point = point, np.empty_like(point)
-        point[order] = raised[order] - pooled
-    return project(scores - point)

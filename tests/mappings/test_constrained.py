@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from hard_rows import hard_rows
@@ -10,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairwise import pairwise
 from partitions import box_by_enumeration, csoftmax_by_enumeration
-from scipy.optimize import minimize
-from tolerances import ABSOLUTE, GRADIENT, LOSS, SUM, assert_close
+from tolerances import ABSOLUTE, LOSS, SUM, assert_close
 from torch.autograd import gradcheck, gradgradcheck
-from torch.func import jacrev, vmap
+from torch.func import vmap
 
 from repro.mappings import MAPPINGS, Csoftmax, Csparsemax, csoftmax, csparsemax, softmax, sparsemax
 
@@ -55,13 +53,6 @@ def draw(*shape, seed=0, least=0.35):
     return scores.requires_grad_(), upper.requires_grad_()
 
 
-def bounds_like(scores, level, seed=0):
-    """Bounds around a level that sum to more than one in every row."""
-    generator = torch.Generator().manual_seed(seed)
-    spread = torch.rand(scores.shape, generator=generator, dtype=torch.float64)
-    return (level * (1 + spread)).to(scores.dtype)
-
-
 def test_the_rounds_of_figure_1():
     """Malaviya et al. (2018), Figure 1: the printed scores, unit fertilities, three rounds."""
     rounds = double([[1.2, 0.8, -0.2], [0.7, 0.9, 0.1], [-0.2, 0.2, 0.9]])
@@ -97,39 +88,33 @@ def test_every_partition_enumerated(name, size):
         assert_close(FUNCTIONS[name](scores, upper), ORACLES[name](scores, upper), ABSOLUTE)
 
 
-def test_constrained_sparsemax_solves_its_quadratic_program():
-    scores, upper = double([0.9, 0.1, 0.6, -1.0]), double([0.3, 0.5, 0.45, 0.2])
-    solution = minimize(
-        lambda p: ((p - scores.numpy()) ** 2).sum(),
-        np.full(4, 0.25),
-        bounds=[(0, bound) for bound in upper.tolist()],
-        constraints={"type": "eq", "fun": lambda p: p.sum() - 1},
-        options={"ftol": 1e-14},
-    )
-    np.testing.assert_allclose(csparsemax(scores, upper).numpy(), solution.x, atol=1e-6)
-
-
-@pytest.mark.parametrize("level", [0.035, 0.1, 0.5])
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_bounds_that_bind(name, dtype, level):
-    scores = torch.randn(200, 30, dtype=dtype, generator=torch.Generator().manual_seed(0)) * 2
-    upper = bounds_like(scores, level)
+@pytest.mark.parametrize(
+    ("size", "dtype", "offset", "room"),
+    pairwise([5, 50, 400, 1500], FLOATS, [0.0, 1e4, 1e8], [1 + 1e-5, 1.1, 2.0, 30.0]),
+)
+def test_hard_rows_at_any_offset(name, size, dtype, offset, room):
+    """Bounds from almost exhausted to loose."""
+    scores = (3 * hard_rows(size) + offset).to(dtype)
+    shares = torch.rand(scores.shape, generator=torch.Generator().manual_seed(size)).double()
+    upper = (shares / shares.sum(-1, keepdim=True) * room).to(dtype)
     probs = FUNCTIONS[name](scores, upper)
-    assert (probs == upper).any()
-    assert_close(probs, BOUNDED[name].reference(scores, upper), ABSOLUTE)
+    # Rounding of the bisection at scores of 3e7.
+    bound = {torch.float64: 1e-10, torch.float32: 2e-7}
+    assert_close(probs, BOUNDED[name].reference(scores.double(), upper.double()), bound)
+    assert_close(probs.double().sum(-1), torch.ones(len(scores)), {torch.float64: 1e-6})
+    assert (probs <= upper).all()
 
 
 @pytest.mark.parametrize(
-    ("size", "dtype", "level", "offset"),
-    pairwise([5, 20, 100, 400, 1500], FLOATS, [1.1, 4.0], [0.0, 1e4, 1e8]),
+    ("size", "dtype", "highest"), pairwise([4, 200, 2000], FLOATS, [INF, 1e300, 1e37, 1e9])
 )
-def test_hard_rows_at_any_offset(name, size, dtype, level, offset):
-    scores = (hard_rows(size) + offset).to(dtype)
-    upper = bounds_like(scores, level / size, seed=size)
-    probs = FUNCTIONS[name](scores, upper)
-    assert_close(probs, BOUNDED[name].reference(scores, upper), ABSOLUTE)
-    assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
-    assert (probs <= upper).all()
+def test_what_an_entry_far_above_leaves_is_shared_by_the_others(size, dtype, highest):
+    scores = torch.full((1, size), -9.0, dtype=dtype)
+    scores[0, [0, 1, -2, -1]] = torch.tensor([highest, 1.0, 0.5, -1.0], dtype=dtype)
+    probs = csparsemax(scores, torch.full_like(scores, 0.4))
+    expected = torch.zeros(1, size, dtype=torch.float64)
+    expected[0, [0, 1, -2]] = torch.tensor([0.4, 0.4, 0.2], dtype=torch.float64)
+    assert_close(probs, expected, ABSOLUTE)
 
 
 def test_the_threshold_may_lie_far_below_the_largest_score(function):
@@ -270,7 +255,7 @@ def test_where_values_are_not_read_bad_rows_are_nan(function):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_half_types_are_computed_in_single_precision(function, dtype):
     scores = (torch.randn(20, 50) * 2).to(dtype).requires_grad_()
-    upper = bounds_like(scores, 0.04).requires_grad_()
+    upper = (0.04 * (1 + torch.rand(20, 50))).to(dtype).requires_grad_()
     probs = function(scores, upper)
     assert probs.dtype == dtype
     assert torch.equal(probs, function(scores.float(), upper.float()).to(dtype))
@@ -279,18 +264,8 @@ def test_half_types_are_computed_in_single_precision(function, dtype):
     assert scores.grad.dtype == upper.grad.dtype == dtype
 
 
-def test_strides_and_inputs_stay(function):
-    scores, upper = (t.detach().t() for t in draw(5, 4))
-    before = scores.clone(), upper.clone()
-    assert_close(
-        function(scores, upper), function(scores.contiguous(), upper.contiguous()), ABSOLUTE
-    )
-    assert torch.equal(scores, before[0])
-    assert torch.equal(upper, before[1])
-
-
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
-@pytest.mark.parametrize("dim", [-3, -2, -1, 0, 1, 2])
+@pytest.mark.parametrize("dim", [-2, 0, 2])
 def test_gradients_on_every_dim(function, dim):
     scores, upper = draw(4, 3, 5, seed=3)
     probs = function(scores, upper, dim=dim)
@@ -314,33 +289,6 @@ def test_gradients_under_a_mask_and_with_one_row_of_bounds(function):
     assert shared.grad[1] == 0
 
 
-def test_gradient_is_that_of_proposition_1():
-    """Malaviya et al. (2018), Eqs. 7 and 8."""
-    scores, upper = draw(6, seed=6, least=0.18)
-    probs = csparsemax(scores, upper)
-    outer = torch.randn(6, dtype=torch.float64)
-    probs.backward(outer)
-    free, full = (probs > 0) & (probs < upper), probs == upper
-    assert free.any()
-    assert full.any()
-    mean = outer[free].mean()
-    assert_close(scores.grad, torch.where(free, outer - mean, 0.0), GRADIENT)
-    assert_close(upper.grad, torch.where(full, outer - mean, 0.0), GRADIENT)
-
-
-def test_constrained_softmax_jacobian_is_the_closed_form():
-    """Free entries share what the bounds leave over, ``1 - Σ u``, by softmax."""
-    scores, upper = (t.detach() for t in draw(6, seed=7, least=0.18))
-    probs = csoftmax(scores, upper)
-    full = probs == upper
-    free = torch.where(full, 0.0, probs)
-    assert full.any()
-    share = free / free.sum()
-    by_scores, by_upper = jacrev(csoftmax, argnums=(0, 1))(scores, upper)
-    assert_close(by_scores, free.diag() - torch.outer(free, share), GRADIENT)
-    assert_close(by_upper, full.double().diag() - torch.outer(share, full.double()), GRADIENT)
-
-
 def test_an_exhausted_bound_gets_the_derivative_from_the_right(function):
     scores = double([1.0, 0.5, -4.0, 0.2])
     upper = double([0.0, 0.6, 0.0, 1.0]).requires_grad_()
@@ -361,31 +309,10 @@ def test_at_a_corner_the_derivative_is_zero(function):
     assert all(torch.equal(grad, torch.zeros(3, dtype=torch.float64)) for grad in grads)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
-def test_function_transforms(function):
-    scores, upper = (t.detach() for t in draw(4, 5, seed=8))
-    assert_close(vmap(function)(scores, upper), function(scores, upper), ABSOLUTE)
-    shared = vmap(function, in_dims=(0, None))(scores, upper[0])
-    assert_close(shared, function(scores, upper[0]), ABSOLUTE)
-    for argument in (0, 1):
-        jacobian = jacrev(function, argnums=argument)
-        rows = torch.stack([jacobian(*pair) for pair in zip(scores, upper, strict=True)])
-        assert_close(vmap(jacobian)(scores, upper), rows, GRADIENT)
-
-
-def test_module_is_the_function(function, module):
-    scores, upper = draw(3, 4, 5)
-    mask = torch.tensor([True, True, False, True])[:, None]
-    assert torch.equal(
-        module(scores, upper, mask=mask, dim=1), function(scores, upper, mask=mask, dim=1)
-    )
-    omega = module.omega(torch.eye(3, dtype=torch.float64))
-    assert torch.equal(omega, torch.zeros(3, dtype=torch.float64))
-
-
 def test_value_is_the_maximum_and_its_gradient_the_distribution(module):
     scores, upper = draw(5, seed=10, least=0.22)
     best, probs = module.value(scores, upper), module(scores, upper)
+    assert torch.equal(module.omega(torch.eye(3)), torch.zeros(3))
     assert_close((probs * scores).sum() - module.omega(probs), best, LOSS)
     trials = torch.distributions.Dirichlet(torch.full((5,), 2.0, dtype=torch.float64))
     trials = trials.sample((3000,))
@@ -449,45 +376,10 @@ def test_a_distribution_under_its_bounds_at_every_scale(function, row, scale):
 
 @LAWS
 @EXAMPLES
-@given(row=ROWS, index=st.integers(0, 9), raised=st.sampled_from([1e-3, 0.125, 2.0, INF]))
-def test_a_raised_bound_never_lowers_its_entry_nor_raises_another(function, row, index, raised):
-    scores, upper = row
-    index %= len(scores)
-    more = upper.clone()
-    more[index] += raised
-    change = function(scores, more) - function(scores, upper)
-    assert change[index] >= -1e-12
-    others = torch.arange(len(scores)) != index
-    assert (change[others] <= 1e-12).all()
-
-
-@LAWS
-@EXAMPLES
-@given(row=ROWS, index=st.integers(0, 9), raised=st.integers(1, 128))
-def test_a_larger_score_never_gets_less(function, row, index, raised):
-    scores, upper = row
-    lifted = scores.clone()
-    lifted[index % len(scores)] += raised / 64
-    change = function(lifted, upper) - function(scores, upper)
-    assert change[index % len(scores)] >= -1e-12
-
-
-@LAWS
-@EXAMPLES
 @given(row=ROWS, shift=st.sampled_from([-1e6, -8.0, 0.5, 1e4]))
 def test_a_common_shift_changes_nothing(function, row, shift):
     scores, upper = row
     assert torch.equal(function(scores + shift, upper), function(scores, upper))
-
-
-@LAWS
-@EXAMPLES
-@given(row=ROWS, data=st.data())
-def test_a_permutation_permutes(function, row, data):
-    scores, upper = row
-    order = torch.tensor(data.draw(st.permutations(range(len(scores)))))
-    permuted = function(scores[order], upper[order])
-    assert_close(permuted, function(scores, upper)[order], {torch.float64: 1e-11})
 
 
 @EXAMPLES

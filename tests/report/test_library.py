@@ -16,7 +16,7 @@ from repro.mappings import fusedmax, oscarmax
 from repro.report import Origin, build_report, document, export_figure_data
 from repro.report.figures import draw_figure, figure_kinds, read_figure_data
 from repro.report.figures.kinds import NO_RUNS
-from repro.report.figures.library.values import DIGITS
+from repro.report.figures.library import DIGITS
 from repro.results import Archive, ResultsError, figure_path
 
 LIBRARY = {

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from repro.mappings import MAPPINGS
-from repro.report.mapping_page import _SLIDERS
+from repro.report.mapping_page import _SLIDERS, REACH
 
 PAGE = Path(__file__).parents[2] / "results" / "mappings.html"
 
@@ -27,11 +27,9 @@ def test_the_page_shows_what_references_compute(place: int) -> None:
     assert (curve - torch.tensor(shown["curves"][step])).abs().max() < 1e-3
     rows = [re.findall(r"([a-f])(\d+)", row) for row in shown["regions"][step]]
     cells = ["".join(kind * int(count) for kind, count in row) for row in rows]
-    size = len(cells)
-    assert {len(row) for row in cells} == {size}
-    (ax, ay), (bx, by), (cx, cy) = data["corners"]  # of the simplex, in halves of the plane
+    corners, size = torch.tensor(data["corners"], dtype=torch.float64), len(cells)
     for row, column in ((5, 9), (30, 33), (50, 20), (62, 60)):
-        u, v = (2 * column + 1) / size - 1, 1 - (2 * row + 1) / size
-        three = torch.tensor([[ax * u + ay * v, bx * u + by * v, cx * u + cy * v]]).double() * 4
-        kept = int((reference(three, **setting) > 0).sum())
+        place = [(2 * column + 1) / size - 1, 1 - (2 * row + 1) / size]  # of a plane from -1 to 1
+        three = REACH**2 * (corners @ torch.tensor(place, dtype=torch.float64))
+        kept = int((reference(three[None], **setting) > 0).sum())
         assert kept == "abcdef".index(cells[row][column]) % 3 + 1

@@ -4,9 +4,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from repro.report.charts import chart_of
 from repro.report.many_runs import compared_run, comparison_page
 from repro.report.render_html import html_run
-from repro.report.run_pages import run_page
 from repro.results import Record, run_folder
 
 RECORD = Record(
@@ -20,10 +20,8 @@ RECORD = Record(
 
 def test_a_run_without_its_folder_has_settings_and_metrics(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, "demo", RECORD.run_id)
-    page = run_page(RECORD, folder, [("../report.html#a", "paper/table")])
-    assert page.metrics == (("test/accuracy", "94.25", "accuracy|macro"),)
-    assert page.chart["y"] == {}
-    text = html_run(page)
+    text = html_run(RECORD, chart_of(folder, ""), {"../report.html#a": "paper/table"})
+    assert '<td>94.25</td><td class="label">accuracy|macro</td>' in text
     assert "&lt;b&gt;morphology" in text
     assert '<a href="../report.html#a">paper/table</a>' in text
     assert "<script" not in text
@@ -36,10 +34,10 @@ def test_curves_have_holes_where_nothing_was_measured(tmp_path: Path) -> None:
         {"epoch": 2, "step": 9, "seconds": 4.0, "dev_loss": 1 / 3, "dev_accuracy": float("inf")},
     ]
     folder.rewrite_history(rows)
-    page = run_page(RECORD, folder, [])
-    assert page.chart["x"] == {"epoch": [1, 2], "update": [5, 9], "time": [2.0, 4.0]}
-    assert page.chart["y"] == {"dev_loss": [None, 0.333333], "dev_accuracy": [50.0, None]}
-    assert '"dev_loss":[null,0.333333]' in html_run(page)
+    chart = chart_of(folder, "")
+    assert chart["x"] == {"epoch": [1, 2], "update": [5, 9], "time": [2.0, 4.0]}
+    assert chart["y"] == {"dev_loss": [None, 0.333333], "dev_accuracy": [50.0, None]}
+    assert '"dev_loss":[null,0.333333]' in html_run(RECORD, chart, {})
 
 
 def test_a_damaged_history_is_left_out(tmp_path: Path) -> None:
@@ -47,10 +45,10 @@ def test_a_damaged_history_is_left_out(tmp_path: Path) -> None:
     folder.path.mkdir(parents=True)
     folder.rewrite_history([{"step": 1, "dev_loss": 1.0}, {"step": 2, "dev_loss": 1.0}])
     folder.mark_done({})
-    assert len(run_page(RECORD, folder, []).chart["y"]) == 1
+    assert len(chart_of(folder, "")["y"]) == 1
     rows = folder.history.read_text().replace("1.0", "7.0")
     folder.history.write_text(rows)
-    assert run_page(RECORD, folder, []).chart["y"] == {}
+    assert chart_of(folder, "")["y"] == {}
 
 
 def test_the_comparison_holds_what_differs_and_any_text_is_safe(tmp_path: Path) -> None:

@@ -7,10 +7,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from repro.report.figures.kinds import NO_RUNS
-from repro.report.figures.library import polytopes, solver_race
+from repro.report.figures.library import DIGITS, polytopes, solver_race
 from repro.report.figures.library.polytopes import Polytopes
 from repro.report.figures.library.solver_race import SolverRace
-from repro.report.figures.library.values import DIGITS
 
 ROUNDED = 2 * 10.0**-DIGITS
 """Tolerance: a value and the corner that it is compared with are both rounded."""

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from links import dead_links
 
 from repro.evaluation.sufficient_statistics import ratios
 from repro.report import build_report, build_sweep_report
@@ -107,13 +108,20 @@ def test_the_report_and_a_page_of_its_own_show_a_sweep(
     monkeypatch.setattr("repro.report.document.list_experiments", lambda: [])
     monkeypatch.setattr("repro.report.document.judge_claims", lambda archive: [])
     write_sweep(tmp_path, grid(tmp_path, ["mapping.alpha"]))
+    row = {"epoch": 1, "step": 5, "dev_loss": 2.0}
+    run_folder(tmp_path, "demo", "1.5-1-2").rewrite_history([row])
     archive = Archive(tmp_path, "demo")
-    build: Sequence[Callable[[], Path]] = (
-        lambda: build_report(archive),
-        lambda: build_sweep_report(archive, "made"),
+    build: Sequence[tuple[Callable[[], Path], str]] = (
+        (lambda: build_sweep_report(archive, "made"), "../pages"),
+        (lambda: build_report(archive), "pages"),
+        (lambda: build_sweep_report(archive, "made"), "../pages"),
     )
-    for make in build:
-        page = make().read_text(encoding="utf-8")
+    for make, pages in build:
+        file = make()
+        assert dead_links(file) == []
+        page = file.read_text(encoding="utf-8")
+        named = f'"id":"1.5-1-2","label":"mapping.alpha=1.5, seed=2","page":"{pages}/1.5-1-2.html"'
+        assert page.count(named) == 1
         assert 'id="sweep-made"' in page
         assert page.count("<svg") == 1
     assert "### made" in (tmp_path / "demo" / "report.md").read_text(encoding="utf-8")

@@ -201,19 +201,6 @@ def test_missing_weights_name_the_command_that_trains_them(
             shutil.copytree(folder.path, found, ignore=ignored)
 
 
-def test_a_run_without_stored_preparation_reads_its_corpus(
-    folder: RunFolder, tmp_path: Path
-) -> None:
-    expected = printed(folder.path, lines := inputs_of(folder, languages_of(folder)[0])[:20])
-    copy = tmp_path / "demo" / "runs" / folder.run_id
-    shutil.copytree(folder.path, copy, ignore=shutil.ignore_patterns("preparation.json"))
-    manifest = copy / "SHA256SUMS"
-    kept = [one for one in manifest.read_text().splitlines() if "preparation" not in one]
-    manifest.write_text("".join(f"{one}\n" for one in kept))
-    run = repro.load(folder.run_id, results_dir=tmp_path)
-    assert "".join(f"{one.line}\n" for one in run.predict(lines, weights=False)) == expected
-
-
 def test_inputs_in_memory_are_named_by_their_number(folder: RunFolder) -> None:
     run = repro.load(folder.path)
     assert run.predict([]) == []

@@ -8,7 +8,7 @@ from repro.structures import ConvergenceWarning, LinearChain, sparsemap
 from repro.structures.arc_flow import POSITIVE, flows, paths, trellis
 
 
-@pytest.mark.parametrize("seed", sorted({*range(3, 500, 10), *HARD}))
+@pytest.mark.parametrize("seed", sorted({*range(3, 500, 40), *HARD}))
 def test_every_chain_is_solved(seed: int) -> None:
     unary, pairs = chain_problem(seed)
     solution = sparsemap(LinearChain(), unary, pairs, tol=1e-9)

@@ -101,15 +101,3 @@ def test_gradient_of_some_inputs_only() -> None:
     solution.marginals.square().sum().backward()
     assert transitions.grad is not None
     assert not sparsemap(LinearChain(), unary).marginals.requires_grad
-
-
-def test_two_uses_in_one_graph() -> None:
-    unary = torch.randn(3, 5, 5, dtype=torch.float64, requires_grad=True)
-    first, second = sparsemap(Matching(), unary), sparsemap(Matching(), 2 * unary)
-    direction = torch.randn(3, 5, 5, dtype=torch.float64)
-    ((first.marginals + second.marginals) * direction).sum().backward()
-    once = unary.detach().requires_grad_()
-    (sparsemap(Matching(), once).marginals * direction).sum().backward()
-    twice = (2 * unary.detach()).requires_grad_()
-    (sparsemap(Matching(), twice).marginals * direction).sum().backward()
-    torch.testing.assert_close(unary.grad, once.grad + 2 * twice.grad)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from repro.config import ConfigError
 from repro.config.schema import TrainingConfig
-from repro.training import Validation, distributed
+from repro.training import distributed
 from repro.training.checkpoint import (
     CheckpointError,
     TrainingProgress,
@@ -25,7 +25,8 @@ from repro.training.checkpoint import (
     save_weights,
 )
 from repro.training.loop import DivergenceError, Fit, FitPaths, fit
-from repro.training.seeding import seed_everything
+from repro.training.protocol import Validation
+from repro.training.seeding import random_state, seed_everything
 
 
 class Regression:
@@ -97,16 +98,6 @@ def test_a_killed_training_continues_to_the_same_numbers(
     assert rows(progress) == rows(expected)
     assert (progress.best, progress.best_epoch) == (expected.best, expected.best_epoch)
     assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
-
-
-def test_a_continued_training_does_not_repeat_updates(tmp_path: Path) -> None:
-    killed = Regression()
-    killed.stop_at = 12
-    with pytest.raises(RuntimeError):
-        run(killed, tmp_path)
-    continued = Regression()
-    run(continued, tmp_path)
-    assert killed.updates + continued.updates == 6 * 5
 
 
 def test_a_finished_training_does_nothing_more(tmp_path: Path) -> None:
@@ -242,6 +233,26 @@ def test_several_processes_stop_only_when_all_know_of_the_signal(
     assert task.updates == 3
 
 
+def test_each_process_continues_with_its_own_random_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(77)
+    other, expected = random_state(), torch.rand(3)
+
+    def gather(value: Any) -> list[Any]:
+        return [value, value if isinstance(value, tuple) else other]
+
+    monkeypatch.setattr(distributed, "size", lambda: 2)
+    monkeypatch.setattr("repro.training.loop.SharedTask", lambda task: task)
+    monkeypatch.setattr(distributed, "gather", gather)
+    run(Regression(), tmp_path, max_epochs=1)
+    own = torch.rand(3)
+    for rank, numbers in ((0, own), (1, expected)):
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
+        run(Regression(), tmp_path, max_epochs=1)
+        assert torch.equal(torch.rand(3), numbers)
+
+
 def test_a_second_signal_during_updates_stops_at_once_and_says_what_is_lost(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -333,13 +344,6 @@ def test_training_ends_when_the_learning_rate_is_too_small(tmp_path: Path) -> No
     task = Regression(losses=[float(n) for n in range(20)])
     progress = run(task, tmp_path, max_epochs=20, validate_every=1, min_learning_rate=0.004)
     assert len(progress.history) == 3
-
-
-def test_a_step_limit_ends_training_with_a_validation(tmp_path: Path) -> None:
-    progress = run(Regression(), tmp_path, max_steps=7)
-    assert progress.step == 7
-    assert progress.finished
-    assert "dev_score" in progress.history[-1]
 
 
 class Compiling(Regression):

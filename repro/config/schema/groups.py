@@ -50,8 +50,23 @@ class ModelConfig:
 
 
 @dataclass
+class StructureConfig:
+    """A structure; ``name`` is its key in ``STRUCTURES``."""
+
+    name: str = MISSING
+
+
+@dataclass
+class PairStructureConfig(StructureConfig):
+    """A structure of word pairs: it takes scores ``(B, m, n)`` and lengths ``(B, 2)``."""
+
+
+@dataclass
 class DecodingConfig:
     """Settings of the search for outputs."""
 
 
-SCHEMAS: dict[str, dict[str, type]] = {"data": {"data": DataConfig}}
+SCHEMAS: dict[str, dict[str, type]] = {
+    "data": {"data": DataConfig},
+    "structure": {"pairs": PairStructureConfig},
+}

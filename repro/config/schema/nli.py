@@ -7,11 +7,10 @@ from omegaconf import MISSING
 
 from repro.config.errors import ConfigError
 from repro.config.schema.checks import choice, number
-from repro.config.schema.groups import DataConfig, ModelConfig, TaskConfig
+from repro.config.schema.groups import DataConfig, ModelConfig, PairStructureConfig, TaskConfig
 from repro.config.schema.loss import FenchelYoungLossConfig
 from repro.config.schema.mapping import UnboundedConfig
 from repro.config.schema.run import RunConfig
-from repro.config.schema.structure import PairStructureConfig
 
 
 @dataclass(unsafe_hash=True)

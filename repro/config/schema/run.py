@@ -15,10 +15,15 @@ from repro.config.schema.checks import (
     identifier,
     number,
 )
-from repro.config.schema.groups import DataConfig, DecodingConfig, ModelConfig, TaskConfig
+from repro.config.schema.groups import (
+    DataConfig,
+    DecodingConfig,
+    ModelConfig,
+    StructureConfig,
+    TaskConfig,
+)
 from repro.config.schema.loss import LossConfig
 from repro.config.schema.mapping import MappingConfig
-from repro.config.schema.structure import StructureConfig
 from repro.config.schema.training import TrainingConfig
 
 

@@ -55,14 +55,9 @@ class AlphaSweep(Figure):
         for number, (axes, (name, curves)) in enumerate(zip(found, panels.items(), strict=True)):
             colour = style_of("entmax").color
             alphas, values = zip(*by_alpha(curves), strict=True)
-            for curve in curves:
-                axes.plot(curve["x"], curve["y"], "o", color=colour, markersize=3.5, alpha=0.5)
-            several = len(curves) > 1
-            label = f"mean of {len(curves)} seeds" if several else f"seed {curves[0]['seed']}"
-            means = [fmean(each) for each in values]
-            axes.plot(alphas, means, color=colour, linewidth=1.4, label=label)
-            if several:
-                draw_band(axes, alphas, values, colour, "± standard deviation")
+            label = f"mean ± standard deviation of {len(curves)} seeds"
+            label = label if len(curves) > 1 else f"seed {curves[0]['seed']}"
+            draw_means(axes, alphas, values, colour, label)
             y = metric_label(data["metric"]) if number == 0 else ""
             plain_axes(axes, drawable(f"α of the {name}"), y, grid=True)
             axes.legend(frameon=False, fontsize=8, labelcolor=INK)
@@ -230,18 +225,21 @@ def _gaps(data: Row) -> Iterator[tuple[str, list[float], Row]]:
             yield label, [soft - sparse for soft, sparse in pairs], first["sparsemax"]
 
 
-def draw_band(
-    axes: Axes,
-    x: Sequence[float],
-    values: Sequence[Sequence[float]],
-    colour: str,
-    label: str | None = None,
+def draw_means(
+    axes: Axes, x: Sequence[float], values: Sequence[Sequence[float]], colour: str, label: str
 ) -> None:
-    """Shade one standard deviation of the values at each ``x`` on either side of their mean."""
+    """Draw the values at each ``x`` as dots, a line through their means, and a band around it.
+
+    The band shows one standard deviation on either side; there is none if all values are equal.
+    """
     means = [fmean(each) for each in values]
+    axes.plot(x, means, color=colour, linewidth=1.4, label=label)
+    for place, each in zip(x, values, strict=True):
+        axes.plot([place] * len(each), each, "o", color=colour, markersize=3.5, alpha=0.5)
     spread = [stdev(each) if len(each) > 1 else 0.0 for each in values]
-    low, high = np.subtract(means, spread), np.add(means, spread)
-    axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0, label=label)
+    if any(spread):
+        low, high = np.subtract(means, spread), np.add(means, spread)
+        axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
 
 
 def curves_of(data: Row) -> dict[str, list[Row]]:

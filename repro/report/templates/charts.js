@@ -14,16 +14,10 @@ const WIDTH = 340, HEIGHT = 190, LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 34;
 
 // Returns round values between two others; between powers of ten on a logarithmic axis.
 const ticksOf = (low, high, log) => {
-  if (log) {
-    const powers = [];
-    for (let k = Math.floor(Math.log10(low)); 10 ** k <= high; k++) powers.push(10 ** k);
-    for (const digits of [[1, 2, 5], [1]]) {
-      const found = powers.flatMap((power) => digits.map((n) => n * power)).filter((v) => v >= low && v <= high);
-      if (found.length > 1 && found.length < 7) return found;
-    }
-  }
-  const rough = (high - low) / 4, power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((n) => n * power).find((one) => one >= rough);
+  const power = Math.ceil(Math.log10(low)), last = Math.floor(Math.log10(high));
+  if (log && last > power) return Array.from({ length: last - power + 1 }, (_, n) => 10 ** (power + n));
+  const rough = (high - low) / 4, unit = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((n) => n * unit).find((one) => one >= rough);
   const first = Math.ceil(low / step);
   return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, n) => (first + n) * step);
 };
@@ -68,7 +62,7 @@ const drawCharts = (home, runs) => {
   const log = add(add(controls, "label", "logarithmic y axis "), "input", "", { type: "checkbox", class: "log" });
   for (const name of ["epoch", "update", "time"])
     if (runs.some((run) => run.x[name])) add(across, "option", name);
-  const legend = add(home, "ul", "", { class: "legend", ...(runs.length < 2 && { hidden: "" }) });
+  const legend = add(home, "ul", "", { class: "legend" });
   const grid = add(home, "div", "", { class: "curves" });
 
   const draw = () => {
@@ -107,14 +101,14 @@ const drawCharts = (home, runs) => {
         const at = [(event.clientX - box.left) * WIDTH / box.width, (event.clientY - box.top) * HEIGHT / box.height];
         const far = ({ spot }) => Math.hypot(spot[0] - at[0], spot[1] - at[1]);
         const best = dots.reduce((a, b) => (far(b) < far(a) ? b : a));
-        near.textContent = `${best.run.label}: ${short(best.value[1])} at ${key} ${short(best.value[0])}`;
+        near.textContent = `${best.run.label}: ${short(best.value[1])} at ${key} ${short(best.value[0])}${key === "time" ? " " + unit : ""}`;
         best.line.classList.add("near");
         const [cx, cy] = best.spot;
         for (const [k, v] of Object.entries({ cx, cy, visibility: "visible", ...look(best.n) })) mark.setAttribute(k, v);
       });
     }
   };
-  runs.forEach((run, n) => {
+  if (runs.length > 1) runs.forEach((run, n) => {
     const item = add(legend, "li");
     const button = add(item, "button", "", { type: "button", "aria-pressed": true });
     add(add(button, "svg", "", { viewBox: "0 0 24 8" }), "polyline", "", { points: "0,4 24,4", ...look(n) });

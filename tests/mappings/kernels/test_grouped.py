@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from hard_rows import hard_rows
 from tolerances import ABSOLUTE, GRADIENT, assert_close
 
 from repro.mappings import fusedmax, oscarmax
@@ -38,6 +39,7 @@ ROWS = {
     "tied": lambda size: (normal(size) * 3).round() / 3,
     "masked": lambda size: normal(size).masked_fill(normal(size + 1)[:, 1:] < -0.4, -math.inf),
     "staircases": staircases,
+    "hard": lambda size: hard_rows(size).float(),
 }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise, permutations, product
+from itertools import pairwise, product
 
 import pytest
 import torch
@@ -145,19 +145,6 @@ def test_sequential_weights_are_the_best_mixture_of_all_paths(
             values = torch.tensor([path_score(transitions, table, path) for path in paths])
             best = mixture(vertices, values.double()).view(words, tags)
             torch.testing.assert_close(weights[:words, :tags].detach(), best, atol=1e-5, rtol=0)
-
-
-def test_matching_weights_are_the_best_mixture_of_all_matchings(scores: Tensor) -> None:
-    found = StructuredAligner(Matching())(scores, LENGTHS).premise_to_hypothesis
-    for row, (m, n) in enumerate(LENGTHS.tolist()):
-        wide = scores[row, :m, :n] if m <= n else scores[row, :m, :n].T
-        eye = torch.eye(wide.shape[1], dtype=torch.float64)
-        chosen = torch.tensor(list(permutations(range(wide.shape[1]), wide.shape[0])))
-        vertices = eye[chosen].flatten(1)
-        best = mixture(vertices, vertices @ wide.flatten()).view_as(wide)
-        torch.testing.assert_close(
-            found[row, :m, :n], best if m <= n else best.T, atol=1e-5, rtol=0
-        )
 
 
 def test_without_transition_scores_paths_are_words_by_themselves(scores: Tensor) -> None:

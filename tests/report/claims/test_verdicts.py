@@ -63,7 +63,7 @@ def expect(result: Judged, p_true: float, margin: float) -> None:
     """Check the p-value of the measured answer and the verdict by a p-value of SciPy."""
     p = p_true if margin > 0 else 1 - p_true
     assert result.p == pytest.approx(p, rel=1e-9)
-    assert result.effect == pytest.approx(margin)
+    assert result.deciding.deciding.margin == pytest.approx(margin)
     decided = Verdict.HOLDS if margin > 0 else Verdict.FAILS
     assert result.verdict is (decided if p < 0.05 else Verdict.UNDECIDED)
 
@@ -86,11 +86,11 @@ def test_rows_without_common_seeds_are_compared_by_welchs_test(
     welch = stats.ttest_ind(a, b, equal_var=False, alternative="greater")
     expect(result, float(welch.pvalue), float(np.mean(a) - np.mean(b)))
     low, high = welch.confidence_interval(0.95).low, None
-    assert result.interval is not None
-    assert result.interval[0] == pytest.approx(low)
+    assert result.deciding.deciding.interval is not None
+    assert result.deciding.deciding.interval[0] == pytest.approx(low)
     less = stats.ttest_ind(a, b, equal_var=False, alternative="less")
     high = less.confidence_interval(0.95).high
-    assert result.interval[1] == pytest.approx(high)
+    assert result.deciding.deciding.interval[1] == pytest.approx(high)
 
 
 @pytest.mark.parametrize("b", [[59.0, 60.1, 61.2], [63.0, 60.0, 61.0], [60.4, 61.5, 62.3]])
@@ -143,7 +143,7 @@ def test_one_seed_decides_nothing() -> None:
     assert (result.verdict, result.p, result.seeds) == (Verdict.UNDECIDED, None, 1)
     assert result.reason == "one seed"
     half = judged(A_BEATS_B, {("a", "x"): [60.0, 60.1, 60.2], ("b", "x"): [50.0]})
-    assert (half.verdict, half.interval) == (Verdict.UNDECIDED, None)
+    assert (half.verdict, half.deciding.deciding.interval) == (Verdict.UNDECIDED, None)
 
 
 def test_equal_values_are_not_better() -> None:
@@ -247,7 +247,7 @@ def test_columns_are_counted_or_averaged() -> None:
     assert judged(two, values, of).verdict is Verdict.HOLDS
     average = Order(better=["a"], than=["b"], average=True)
     mean = judged(average, values, of)
-    assert (mean.verdict, mean.effect) == (Verdict.HOLDS, pytest.approx(8 / 3))
+    assert (mean.verdict, mean.deciding.deciding.margin) == (Verdict.HOLDS, pytest.approx(8 / 3))
     del values["a", "z"]
     partial = judged(average, values, of)
     assert (partial.verdict, partial.measured) == (Verdict.UNDECIDED, (2, 3))

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from repro.report.figures.canvas import INK, MUTED_INK, PAPER, SHADE, Canvas, plain_axes
 from repro.report.figures.kinds import Figure, FigureRuns, Row
-from repro.report.figures.library.values import as_numbers
+from repro.report.figures.library import as_numbers
 from repro.report.figures.styles import style_of
 
 ROUNDS = ((1.2, 0.8, -0.2), (0.7, 0.9, 0.1), (-0.2, 0.2, 0.9))

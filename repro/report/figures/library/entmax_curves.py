@@ -5,7 +5,7 @@ from typing import Any
 
 from repro.report.figures.canvas import INK, Canvas, plain_axes
 from repro.report.figures.kinds import Figure, FigureRuns, Row
-from repro.report.figures.library.values import as_numbers
+from repro.report.figures.library import as_numbers
 from repro.report.figures.styles import DASHES, style_of
 
 ALPHAS = (1.0, 1.25, 1.5, 2.0, 4.0)

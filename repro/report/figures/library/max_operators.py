@@ -9,7 +9,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
 from repro.report.figures.canvas import INK, MUTED_INK, Canvas, plain_axes
 from repro.report.figures.kinds import Figure, FigureRuns, Row
-from repro.report.figures.library.values import as_numbers
+from repro.report.figures.library import as_numbers
 from repro.report.figures.styles import style_of
 
 if TYPE_CHECKING:

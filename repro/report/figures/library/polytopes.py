@@ -9,7 +9,7 @@ from matplotlib.patches import FancyArrowPatch
 
 from repro.report.figures.canvas import INK, MUTED_INK, PAPER, SHADE, Canvas
 from repro.report.figures.kinds import Figure, FigureRuns, Row
-from repro.report.figures.library.values import DIGITS, as_numbers
+from repro.report.figures.library import DIGITS, as_numbers
 from repro.report.figures.styles import Style, style_of
 
 if TYPE_CHECKING:

@@ -1,5 +1,6 @@
-"""The operators of α-entmax as parts of torch: compiled, faked, from several threads."""
+"""The operators as parts of torch: compiled, faked, from several threads, at their limits."""
 
+import math
 import os
 import subprocess
 import sys
@@ -20,6 +21,8 @@ def arguments():
     scores, orders = torch.randn(3, 4, 9), torch.rand(3, 4, 1)
     probs, grad = torch.softmax(scores, -1), torch.randn(3, 4, 9)
     target, upstream = torch.randint(9, (3, 4)), torch.randn(3, 4)
+    upper, status = torch.rand(3, 4, 9) + 0.2, torch.randint(0, 3, (3, 4, 9), dtype=torch.uint8)
+    groups = torch.arange(9, dtype=torch.int32).expand(3, 4, 9) // 3
     return {
         "entmax_forward": (scores, 0.3),
         "entmax_forward_rows": (scores, orders),
@@ -28,30 +31,66 @@ def arguments():
         "entmax_backward_scores": (probs, grad, orders.reshape(-1)),
         "entmax_loss": (scores, target, 0.5, -100),
         "entmax_loss_backward": (probs, target, upstream, -100),
+        "bounded_forward": (scores, upper, 1.0, 1e-6),
+        "budget_forward": (scores, 2.0),
+        "budget_forward_rows": (scores, torch.rand(12) + 1.2),
+        "bounded_backward": (probs, status, grad, 0.0, True, False),
+        "fusedmax_forward": (scores, 0.1),
+        "oscarmax_forward": (scores, 0.1),
+        "grouped_backward": (probs, groups, grad),
+        "sq_pnorm_max_forward": (scores, 1.5),
+        "sq_pnorm_max_backward": (probs, grad, 1.5),
     }
 
 
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
 @pytest.mark.parametrize("name", arguments())
 def test_operators_are_what_they_say(name):
+    """Launched directly, an operator gives the same result as by torch's dispatcher."""
+    given, operator = arguments()[name], getattr(torch.ops.repro, name)
     checks = ("test_schema", "test_faketensor", "test_aot_dispatch_dynamic")
-    results = torch.library.opcheck(
-        getattr(torch.ops.repro, name).default, arguments()[name], test_utils=checks
-    )
+    results = torch.library.opcheck(operator.default, given, test_utils=checks)
     assert set(results.values()) == {"SUCCESS"}
-
-
-@pytest.mark.parametrize("name", arguments())
-def test_launched_directly_the_result_is_the_same(name):
-    torch.manual_seed(1)
-    given = arguments()[name]
-    direct, dispatched = dispatch.launch(name, *given), getattr(torch.ops.repro, name)(*given)
-    pairs = (
-        zip(direct, dispatched, strict=True)
-        if isinstance(direct, tuple)
-        else [(direct, dispatched)]
-    )
-    for ours, theirs in pairs:
+    direct, dispatched = dispatch.launch(name, *given), operator(*given)
+    if isinstance(direct, torch.Tensor):
+        direct, dispatched = [direct], [dispatched]
+    for ours, theirs in zip(direct, dispatched, strict=True):
         assert torch.equal(ours, theirs)
+
+
+def test_an_undefined_order_gives_an_undefined_row():
+    probs = dispatch.launch("entmax_forward_rows", torch.randn(2, 9), torch.tensor([math.nan, 0.4]))
+    assert probs[0].isnan().all()
+    assert probs[1].isfinite().all()
+
+
+def test_gradients_of_bounds_and_totals_are_made_where_wanted():
+    place, grad = torch.tensor([[1, 2, 0], [2, 2, 0]], dtype=torch.uint8), torch.randn(2, 3)
+    probs = torch.tensor([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]])
+    empty = dispatch.launch("bounded_backward", probs, place, grad, 1.0, False, False)
+    full = dispatch.launch("bounded_backward", probs, place, grad, 1.0, True, True)
+    assert [tensor.shape for tensor in empty[1:]] == [(0,), (0,)]
+    assert torch.equal(empty[0], full[0])
+    expected = torch.tensor([[0.0, grad[0, 1] - grad[0, 0], 0.0], [0.0, 0.0, 0.0]])
+    assert_close(full[1], expected, GRADIENT)
+    assert_close(full[2], torch.tensor([grad[0, 0], 0.0]), GRADIENT)
+
+
+@pytest.mark.parametrize("order", [0.0, 1.0])
+def test_faulty_rows_are_counted_and_nan(order):
+    upper = torch.tensor([[0.5, 0.25], [-0.5, 2.0], [math.nan, 2.0], [0.5, 0.75]])
+    probs, _, faults = dispatch.launch("bounded_forward", torch.zeros(4, 2), upper, order, 1e-6)
+    assert faults.item() == 3
+    assert probs[:3].isnan().all()
+    assert_close(probs[3], torch.full((2,), 0.5), ABSOLUTE)
+
+
+def test_totals_that_cannot_be_spent_are_counted():
+    totals = torch.tensor([3.0, -1.0, math.nan, 1.5, 2.0])
+    probs, _, faults = dispatch.launch("budget_forward_rows", torch.zeros(5, 2), totals)
+    assert faults.item() == 3
+    assert probs[:3].isnan().all()
+    assert torch.equal(probs[3:], torch.tensor([[0.75, 0.75], [1.0, 1.0]]))
 
 
 def test_fake_tensors_stay_fake():
@@ -179,42 +218,68 @@ def test_ranges_of_short_rows_begin_where_eight_are_solved_together(threads):
     assert sorted(starts) == [0, 336, 672]
 
 
-def in_a_process_of_its_own(program):
-    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
-    return subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    ).stdout.split()
-
-
-def test_numba_waits_for_the_first_call():
-    program = (
-        "import sys, torch, repro.mappings as m, repro.losses; print('numba' in sys.modules);"
-        "m.sparsemax(torch.randn(2, 3)); print('numba' in sys.modules)"
-    )
-    assert in_a_process_of_its_own(program) == ["False", "True"]
+PROGRAM = """
+import os, signal, sys, torch
+torch.set_num_threads(2)
+import repro.losses
+from repro.mappings import entmax, sparsemax
+print("numba" in sys.modules)
+rows, scores = torch.randn(64, 20), torch.randn(2000, 400)
+entmax(rows.double())
+count, before = lambda: len(os.listdir("/proc/self/task")) - before, 0
+before = count()
+entmax(rows)
+print("numba" in sys.modules, count())
+expected = sparsemax(scores).numpy()
+print(count(), torch.get_num_threads())
+child = os.fork()
+child or signal.alarm(60)
+same = bool((sparsemax(scores).numpy() == expected).all())
+child or os._exit(0 if same else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads as Linux does")
-def test_a_small_call_starts_no_thread():
-    """Importing may start threads all the same: some libraries of linear algebra do."""
-    program = (
-        "import os, torch; torch.set_num_threads(2); from repro.mappings import entmax;"
-        "count = lambda: len(os.listdir('/proc/self/task')); scores = torch.randn(64, 20);"
-        "entmax(scores.double()); before = count(); entmax(scores); print(count() - before);"
-        "entmax(torch.randn(2000, 400)); print(count() - before)"
-    )
-    assert in_a_process_of_its_own(program) == ["0", "1"]
+def test_threads_of_a_process():
+    """Numba waits for the first call, threads for a large one; torch's number of threads stays.
+
+    Importing may start threads all the same: some libraries of linear algebra do. A fork starts
+    threads of its own; it computes with kernels and numpy only, as torch's threads are lost in it.
+    """
+    command, environment = [sys.executable, "-c", PROGRAM], {**os.environ, "OMP_NUM_THREADS": "2"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True", "0", "1", "2", "0"]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_fork_starts_threads_of_its_own():
-    """The child computes with kernels and numpy only: torch's own threads are lost in a fork."""
-    program = (
-        "import os, signal, torch; torch.set_num_threads(2); from repro.mappings import sparsemax;"
-        "scores = torch.randn(2000, 400); expected = sparsemax(scores).numpy(); child = os.fork();"
-        "child or signal.alarm(60);"
-        "same = bool((sparsemax(scores).numpy() == expected).all());"
-        "child or os._exit(0 if same else 1);"
-        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
-    )
-    assert in_a_process_of_its_own(program) == ["0"]
+WITHOUT_COMPILATION = """
+import sys, torch
+from repro.losses import EntmaxLoss, FenchelYoungLoss
+from repro.mappings import MAPPINGS
+from repro.mappings.kernels import dispatch
+for spec in MAPPINGS.values():
+    scores = torch.tensor([[0.4, 0.1, -0.3]], requires_grad=True)
+    bounds = [torch.full((1, 3), 0.7)] if spec.bounded else []
+    probs = spec.function(scores, *bounds)
+    (probs * torch.tensor([1.0, 2.0, 4.0])).sum().backward()
+    assert abs(probs.sum().item() - 1) < 1e-6 and scores.grad.isfinite().all(), spec.name
+    if not spec.bounded:
+        FenchelYoungLoss(spec.module())(scores, torch.tensor([1])).backward()
+EntmaxLoss()(scores, torch.tensor([1])).backward()
+assert not dispatch.has_kernel(scores)
+assert not any(name.startswith("repro.mappings.kernels.cpu.") for name in sys.modules)
+"""
+
+
+def test_compilation_switched_off():
+    command = [sys.executable, "-W", "error", "-c", WITHOUT_COMPILATION]
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("value", "compiles"), [("1", False), ("0", True), ("", True)])
+def test_numba_can_be_told_not_to_compile(monkeypatch, value, compiles):
+    pytest.importorskip("numba")
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", value)
+    assert dispatch._numba_compiles() is compiles

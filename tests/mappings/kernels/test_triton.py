@@ -1,0 +1,512 @@
+"""Kernels for CUDA against PyTorch in double precision, on a device or in Triton's interpreter.
+
+The interpreter runs launchers on tensors of the processor. It is chosen before triton is imported,
+and the kernels for the processor are switched off with it: a process of its own runs this file.
+"""
+
+import itertools
+import os
+import subprocess
+import sys
+from importlib import import_module
+
+import mpmath
+import numpy
+import pytest
+import torch
+from hard_rows import hard_rows, newton_ladder, tied_tail
+from pairwise import pairwise
+from tolerances import ABSOLUTE, ADVERSARIAL, GRADIENT, assert_close
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from benchmarks import high_precision
+from repro.mappings import (
+    budget,
+    csoftmax,
+    csparsemax,
+    entmax,
+    fusedmax,
+    oscarmax,
+    sparsemax,
+    sq_pnorm_max,
+)
+from repro.mappings._grouped import FusedFunction, OscarFunction
+from repro.mappings.kernels import dispatch, selfcheck
+
+pytest.importorskip("triton")
+
+from triton.runtime.interpreter import InterpretedFunction, ScanOps
+
+from repro.mappings.kernels.cuda import entmax_solver, grouped, launch, policy
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+SINGLE, DOUBLE = TYPES = torch.float32, torch.float64
+on_a_device = pytest.mark.skipif(
+    INTERPRETED or not torch.cuda.is_available(), reason="needs a CUDA device"
+)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="runs the tests below")
+def test_all_in_the_interpreter():
+    tests = os.path.abspath(f"{__file__}/../../..")
+    paths = [tests, f"{tests}/mappings", os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {
+        "TRITON_INTERPRET": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    # Numpy, which computes what a kernel masks out as well, warns of it.
+    command += ["-W", "ignore::RuntimeWarning", __file__]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+_patching_call = InterpretedFunction.__call__
+
+
+def _call(self, *arguments, **named):
+    """Call a function of a kernel; triton patches its language anew in each call, at ten times the
+    cost, although the kernel itself has done so."""
+    if self.fn.__module__.startswith("triton."):
+        return _patching_call(self, *arguments, **named)
+    return self.rewrite()(*arguments, **named)
+
+
+def _scan(self, inputs):
+    """Scan in a logarithmic number of steps on whole tiles; triton's takes one entry at a time.
+
+    Partial results are combined in another order, as on a device.
+    """
+    tiles = [tensor.handle.data.copy() for tensor in inputs]
+    length, step = tiles[0].shape[self.axis], 1
+    while step < length:
+        shifted = [numpy.roll(tile, step, self.axis) for tile in tiles]
+        pairs = [*zip(shifted, inputs, strict=True), *zip(tiles, inputs, strict=True)]
+        combined = self.combine_fn(*(self.to_tensor(tile, like.dtype) for tile, like in pairs))
+        combined = combined if isinstance(combined, tuple) else (combined,)
+        late = numpy.arange(length).reshape([-1 if k == self.axis else 1 for k in range(2)]) >= step
+        tiles = [
+            numpy.where(late, new.handle.data, old)
+            for new, old in zip(combined, tiles, strict=True)
+        ]
+        step *= 2
+    return [self.to_tensor(tile, like.dtype) for tile, like in zip(tiles, inputs, strict=True)]
+
+
+if INTERPRETED:
+    dispatch._INSTALLED["cpu"] = False
+    InterpretedFunction.__call__, ScanOps.generic_scan = _call, _scan
+
+
+@pytest.fixture(
+    params=["cpu" if INTERPRETED else pytest.param("cuda", marks=[pytest.mark.gpu, on_a_device])]
+)
+def device(request):
+    """Where kernels run."""
+    return request.param
+
+
+@pytest.fixture
+def kernel(device):
+    """Calls the launcher of an operator on the device; arguments and results are on the CPU."""
+
+    def call(name, *arguments):
+        family = import_module(f"repro.mappings.kernels.cuda.{FAMILIES[name]}")
+        given = [x.to(device) if isinstance(x, Tensor) else x for x in arguments]
+        results = getattr(family, name)(*given)
+        return results.cpu() if isinstance(results, Tensor) else tuple(x.cpu() for x in results)
+
+    return call
+
+
+FAMILIES = {
+    schema[: schema.index("(")]: family
+    for family, operators in dispatch.OPERATORS.items()
+    for schema in operators
+}
+
+
+@pytest.fixture
+def short_chunks(monkeypatch):
+    """Rows longer than 16 entries are read in chunks of 16."""
+    whole = policy.tile
+
+    def tile(length, itemsize, work=policy.RATIONAL, *, single=False):
+        return whole(length, itemsize, policy.Work(16 * itemsize, 16 * itemsize), single=single)
+
+    monkeypatch.setattr(policy, "tile", tile)
+
+
+def drawn(size, dtype=SINGLE, count=4):
+    generator = torch.Generator().manual_seed(size)
+    return (2 * torch.randn(count, size, generator=generator, dtype=DOUBLE)).to(dtype)
+
+
+def gradient_of(mapping, scores, grads, *more):
+    """Result and gradients in double precision."""
+    leaves = [tensor.detach().double().requires_grad_() for tensor in (scores, *more)]
+    probs = mapping(*leaves)
+    return probs.detach(), *torch.autograd.grad(probs, leaves, grads.double())
+
+
+CHECKED = {
+    "order": [0.0, 0.3, 0.5, 1.0, 1.5], "p": [1.1, 1.5, 1.9], "lam": [0.1], "ignore_index": [-100],
+    "slack": [1e-5], "total": [2.0], "to_upper": [True], "to_total": [True],
+}  # fmt: skip
+CHECKS = [
+    (name, dict(zip(settings, values, strict=True)))
+    for name, family in FAMILIES.items()
+    for settings in [[key for key in selfcheck.arguments_of(name) if key in CHECKED]]
+    for values in itertools.product(*(CHECKED[key] for key in settings))
+    if family != "bounded" or values[:1] not in [(0.3,), (0.5,), (1.5,)]
+]
+
+
+# Losses have the solvers of the mappings: each is read in chunks once.
+MODES = [
+    (name, settings, dtype, chunked)
+    for case, (name, settings) in enumerate(CHECKS)
+    for chunked, dtype in ((False, TYPES[case % 2]), (True, TYPES[1 - case % 2]))
+    if name != "entmax_loss" or chunked == case % 2
+]
+
+
+@pytest.mark.parametrize(("name", "settings", "dtype", "chunked"), MODES, ids=str)
+def test_operators_are_those_in_torch(request, kernel, name, settings, dtype, chunked):
+    """The rows of the self-check: nine in a program that holds them, or two read in chunks."""
+    given = selfcheck.check_arguments(name, settings, 20, dtype)
+    if chunked:
+        request.getfixturevalue("short_chunks")
+        given = [x[[3, 5]] if isinstance(x, Tensor) else x for x in given]
+    wide = [x.double() if isinstance(x, Tensor) and x.is_floating_point() else x for x in given]
+    wanted = dispatch.torch_code[name](*wide)
+    error, bound = selfcheck._compare(name, given, kernel(name, *given), wanted)
+    assert error <= bound
+
+
+HARD = {
+    "entmax_forward": [(0.02,), (0.3,), (0.5,), (1.0,)],
+    "sq_pnorm_max_forward": [(1.1,), (1.5,)],
+    "budget_forward": [(1.0,), (30.0,)],
+    "fusedmax_forward": [(0.0,), (10.0,)],
+    "oscarmax_forward": [(0.0,), (10.0,)],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [(name, one) for name, every in HARD.items() for one in every]
+)
+def test_hard_rows(kernel, name, settings):
+    """Ladders, ties below the threshold, and in all rows a large shift."""
+    scores = torch.stack([newton_ladder(40, 0.6), tied_tail(40, 0.5), *drawn(40, DOUBLE, 2)])
+    scores = (scores + 1e4).float()
+    found = kernel(name, scores, *settings)
+    expected = dispatch.torch_code[name](scores.double(), *settings)
+    if isinstance(found, tuple):
+        found, expected = found[0], expected[0]
+    assert_close(found, expected, ADVERSARIAL)
+
+
+@pytest.mark.parametrize(("size", "order"), [(1, 0.5), (100, 1.0), (1000, 0.25)])
+def test_entmax_of_sizes(kernel, size, order):
+    scores = drawn(size)
+    expected = entmax(scores.double(), 1 + order)
+    assert_close(kernel("entmax_forward", scores, order), expected, ABSOLUTE)
+
+
+def exact_entmax(row, order):
+    """α-entmax by bisection of ``c`` with 50 digits."""
+    with mpmath.workdps(50):
+        order = mpmath.mpf(order)
+        w = [order * (mpmath.mpf(z) - max(row)) for z in row]
+        low, high = mpmath.mpf(0), mpmath.mpf(1)
+        for _ in range(160):
+            c = (low + high) / 2
+            total = sum((x + c) ** (1 / order) for x in w if x + c > 0)
+            low, high = (c, high) if total < 1 else (low, c)
+        return [float((x + high) ** (1 / order)) if x + high > 0 else 0.0 for x in w]
+
+
+@pytest.mark.parametrize(("alpha", "dtype", "bound"), [(3.5, SINGLE, 2.5e-7), (2.1, DOUBLE, 1e-13)])
+def test_entmax_above_two_against_fifty_digits(kernel, alpha, dtype, bound):
+    scores = torch.cat([hard_rows(20)[1::6] / (alpha - 1), drawn(20, DOUBLE, 2)]).to(dtype)
+    expected = [exact_entmax(row, alpha - 1) for row in scores.tolist()]
+    found = kernel("entmax_forward", scores, alpha - 1)
+    exact = torch.tensor(expected, dtype=DOUBLE)
+    torch.testing.assert_close(found.double(), exact, rtol=0, atol=bound)
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="counts what compiled kernels do not tell")
+@pytest.mark.parametrize(("alpha", "dtype"), [(3.0, SINGLE), (2.5, DOUBLE)])
+def test_steps_above_two(monkeypatch, kernel, alpha, dtype):
+    """Rows end early: a handful of steps where bisection takes 60."""
+    steps = []
+    evaluate = entmax_solver._gap_and_cut
+
+    def counted(*arguments):
+        steps.append(1)
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(entmax_solver, "_gap_and_cut", counted)
+    kernel("entmax_forward", drawn(200, dtype, 1), alpha - 1)
+    assert 2 < len(steps) <= 12
+
+
+@pytest.mark.parametrize("dtype", [SINGLE, DOUBLE], ids=str)
+def test_entmax_with_an_order_for_each_row(kernel, dtype):
+    """Above ``r = 1`` single precision must not be what limits the smallest entries."""
+    scores, grads = drawn(40, dtype), drawn(41, dtype)[:, 1:]
+    orders = torch.tensor([[0.1], [0.75], [1.0], [2.0]], dtype=dtype)
+    expected, moved, drift = gradient_of(lambda z, r: entmax(z, 1 + r), scores, grads, orders)
+    assert_close(kernel("entmax_forward_rows", scores, orders), expected, ABSOLUTE)
+    found, found_drift = kernel("entmax_backward_rows", expected.to(dtype), grads, orders)
+    steep = orders[:, 0] > 1
+    assert_close(found[~steep], moved[~steep], GRADIENT)
+    # Derivatives above r = 1 are as large as the smallest entry is small.
+    torch.testing.assert_close(found.double(), moved, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found_drift.double(), drift[:, 0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("chunked", "alpha", "dtype"), pairwise([False, True], [3.0, 15.0, 50.0], [SINGLE, DOUBLE])
+)
+def test_gradients_of_large_alpha(request, kernel, chunked, alpha, dtype):
+    """Slopes overflow, or one of them dominates; what exceeds the largest number is that number."""
+    if chunked:
+        request.getfixturevalue("short_chunks")
+    scores = torch.cat([torch.zeros(1, 40), tied_tail(40, 1 - 1e-4)[None], drawn(40)[:1]]) / alpha
+    probs, grads = entmax(scores.double(), alpha).to(dtype), drawn(40, dtype, 3)
+    moved = kernel("entmax_backward", probs, grads, alpha - 1)
+    orders = torch.full((3, 1), alpha - 1, dtype=dtype)
+    by_row, drifts = kernel("entmax_backward_rows", probs, grads, orders)
+    rounding = 8 * alpha * torch.finfo(dtype).eps
+    limit = torch.finfo(dtype).max
+    for i, (share, vector) in enumerate(
+        zip(*(t.numpy().astype(numpy.longdouble) for t in (probs, grads)), strict=True)
+    ):
+        product = numpy.clip(high_precision.entmax_product(share, vector, alpha), -limit, limit)
+        scale = max(1, abs(product).max())
+        for found in (moved[i], by_row[i]):
+            assert abs(found.numpy() / scale - product / scale).max() <= rounding
+        drift = high_precision.entmax_drift(share, vector, alpha)
+        assert abs(drifts[i].item() - drift) <= rounding * max(1, abs(drift))
+    assert torch.isinf(moved).sum() == 0
+
+
+def test_undefined_gradients_of_large_alpha_stay_undefined(kernel):
+    probs, grads = entmax(drawn(20).double(), 4.0).float(), drawn(20)
+    grads[0, probs[0].argmax()] = torch.nan
+    moved = kernel("entmax_backward", probs, grads, 3.0)
+    assert moved[0][probs[0] > 0].isnan().all()
+    assert moved[1:].isfinite().all()
+
+
+def test_bad_orders_make_bad_rows(kernel):
+    scores = drawn(20)
+    orders = torch.tensor([[torch.nan], [0.0], [-1.0], [0.5]])
+    found = kernel("entmax_forward_rows", scores, orders)
+    assert found[[0, 2]].isnan().all()
+    assert_close(found[1], scores[1].double().softmax(-1), ABSOLUTE)
+    assert_close(found[3], entmax(scores[3].double(), 1.5), ABSOLUTE)
+    everywhere = kernel("entmax_forward_rows", scores, torch.tensor(0.5))
+    assert_close(everywhere, entmax(scores.double(), 1.5), ABSOLUTE)
+
+
+def test_loss_of_a_target_that_is_no_class(kernel):
+    losses, _ = kernel("entmax_loss", drawn(9), torch.tensor([9, -1, 0, -100]), 1.0, -100)
+    assert losses.isnan().tolist() == [True, True, False, False]
+
+
+@pytest.mark.parametrize("order", [0.0, 1.0])
+def test_bounds_that_cannot_be_met_and_bounds_that_leave_no_choice(kernel, order):
+    scores, upper = drawn(10, count=4), torch.full((4, 10), 0.2)
+    upper[0], upper[1, 3], upper[2] = 0.05, -1.0, 0.09999999
+    upper[3, 0] = -1e-7
+    probs, place, _ = kernel("bounded_forward", scores, upper, order, 1e-6)
+    assert probs[:2].isnan().all()
+    assert torch.equal(probs[2], upper[2])
+    assert (place[2] == 2).all()
+    assert probs[3, 0] == 0
+    assert place[3, 0] == 0
+
+
+def test_thresholds_far_below_the_largest_scores(kernel):
+    """Used-up leaders must not take digits away from the entries that share the rest."""
+    scores = drawn(40, count=2)
+    scores[:, :3] += 3e4
+    upper = torch.full((2, 40), 0.3)
+    upper[:, :3] = 0.1
+    for mapping, order in ((csoftmax, 0.0), (csparsemax, 1.0)):
+        probs, _, _ = kernel("bounded_forward", scores, upper, order, 1e-5)
+        assert_close(probs, mapping(scores.double(), upper.double()), ABSOLUTE)
+
+
+def test_budgets_that_cannot_be_spent(kernel):
+    totals = torch.tensor([-1.0, 21.0, torch.nan])
+    assert kernel("budget_forward_rows", drawn(20, count=3), totals)[0].isnan().all()
+
+
+def partition(groups):
+    """Groups numbered by their first entries."""
+    found = groups.tolist()
+    return [found.index(group) for group in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [("fusedmax_forward", FusedFunction.forward), ("oscarmax_forward", OscarFunction.forward)],
+)
+@pytest.mark.usefixtures("short_chunks")
+def test_groups_of_long_rows(kernel, name, reference):
+    """Segments go on from chunk to chunk."""
+    scores = torch.cat([0.1 * drawn(40, DOUBLE, 1), drawn(40, DOUBLE, 1).cumsum(-1) / 8])
+    scores[0, 10:20], scores[1, 35:] = -torch.inf, -torch.inf
+    probs, groups = kernel(name, scores, 0.05)
+    expected, expected_groups = reference(scores, 0.05)
+    assert_close(probs, expected, ABSOLUTE)
+    for found, wanted, support in zip(groups, expected_groups, probs > 0, strict=True):
+        assert partition(found[support]) == partition(wanted[support])
+
+
+@pytest.mark.parametrize(
+    ("means", "mapping", "dtype"),
+    pairwise(["pairs", "totals"], [fusedmax, oscarmax], [SINGLE, DOUBLE]),
+)
+def test_group_means(monkeypatch, kernel, means, mapping, dtype):
+    """Both ways to take means over groups; totals by one program for all rows."""
+    if means == "totals":
+        monkeypatch.setattr(policy, "PAIRWISE_ENTRIES", 0)
+        monkeypatch.setattr(policy, "STREAM_ENTRIES", 16)
+        monkeypatch.setattr(policy, "WORKSPACE_BYTES", 2**8)
+    scores, grads = drawn(10, dtype), drawn(10, dtype)
+    grads[1], grads[2] = 0, 1e30 * grads[2]
+    expected, moved = gradient_of(lambda z: mapping(z, 0.05), scores, grads)
+    probs, groups = kernel(f"{mapping.__name__}_forward", scores, 0.05)
+    assert_close(probs, expected, ABSOLUTE)
+    assert_close(kernel("grouped_backward", probs, groups, grads), moved, GRADIENT)
+
+
+class AllocatedBytes(TorchDispatchMode):
+    """Adds up what operators of torch allocate."""
+
+    total = 0
+
+    def __torch_dispatch__(self, operator, types, arguments=(), named=None):
+        """Run an operator and count its results, unless they are views."""
+        results = operator(*arguments, **(named or {}))
+        if not operator.is_view:
+            tensors = results if isinstance(results, tuple) else (results,)
+            self.total += sum(tensor.nbytes for tensor in tensors)
+        return results
+
+
+@pytest.mark.parametrize("forward", [grouped.fusedmax_forward, grouped.oscarmax_forward])
+def test_workspace_of_long_rows_is_bounded(monkeypatch, forward):
+    """However many rows there are: they are solved some at a time, each time within the bound."""
+    monkeypatch.setattr(launch, "start", lambda *_: None)
+    count, length = 100_000, 32_000
+    scores = torch.empty(count, length, device="meta")
+    solved = []
+
+    def levels(rows, groups, lam, ranks):
+        with AllocatedBytes() as allocated:
+            result = whole(rows, groups, lam, ranks)
+        solved.append((len(rows), allocated.total))
+        return result
+
+    whole = grouped._levels
+    monkeypatch.setattr(grouped, "_levels", levels)
+    forward(scores, 0.1)
+    assert sum(rows for rows, _ in solved) == count
+    assert max(size for _, size in solved) <= policy.WORKSPACE_BYTES
+
+
+def test_workspace_of_the_backward_pass_is_bounded(monkeypatch):
+    monkeypatch.setattr(launch, "start", lambda *_: None)
+    probs = torch.empty(100_000, 32_000, device="meta")
+    with AllocatedBytes() as allocated:
+        grouped.grouped_backward(probs, probs.to(torch.int32), probs)
+    results = probs.nbytes + probs.numel() * 4
+    assert 0 < allocated.total - results <= policy.WORKSPACE_BYTES
+
+
+def test_group_totals_propagate_bad_gradients(kernel):
+    probs = torch.full((2, 300), 1 / 300)
+    groups = torch.arange(300, dtype=torch.int32).repeat(2, 1) // 2
+    grads = drawn(300, count=2)
+    grads[0, 7] = torch.nan
+    found = kernel("grouped_backward", probs, groups, grads)
+    assert found[0].isnan().all()
+    assert found[1].isfinite().all()
+
+
+def test_gradients_that_do_not_count_do_not_leak(kernel):
+    probs = torch.tensor([[0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
+    grads = torch.tensor([[1.0, 2.0, torch.nan, torch.inf], [3.0, torch.nan, 0.0, 0.0]])
+    expected = torch.tensor([[-0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    groups = torch.tensor([[0, 1, 2, 2], [0, 1, 1, 1]], dtype=torch.int32)
+    place = torch.tensor([[1, 1, 0, 0], [1, 2, 0, 0]], dtype=torch.uint8)
+    assert torch.equal(kernel("entmax_backward", probs, grads, 1.0), expected)
+    assert torch.equal(kernel("grouped_backward", probs, groups, grads), expected)
+    for order, factor in ((0.0, 0.5), (1.0, 1.0)):
+        found = kernel("bounded_backward", probs, place, grads, order, True, True)
+        assert torch.equal(found[0], factor * expected)
+        assert torch.equal(found[2], torch.tensor([1.5, 3.0]))
+    found = kernel("sq_pnorm_max_backward", probs, grads, 1.5)
+    assert found.isfinite().all()
+    assert not found[probs == 0].any()
+
+
+def test_shapes_and_empty_batches(kernel):
+    scores = drawn(12).view(2, 2, 12).transpose(0, 1)
+    expected = entmax(scores.double(), 2.0)
+    assert_close(kernel("entmax_forward", scores, 1.0), expected, ABSOLUTE)
+    assert kernel("entmax_forward", scores[:0], 0.5).shape == (0, 2, 12)
+    assert kernel("fusedmax_forward", scores[:0], 0.1)[1].shape == (0, 2, 12)
+    assert kernel("budget_forward", scores[:0], 1.0)[0].shape == (0, 2, 12)
+
+
+MAPPINGS = {
+    "sparsemax": sparsemax,
+    "entmax15": lambda z: entmax(z, 1.5),
+    "entmax11": lambda z: entmax(z, 1.1),
+    "entmax25": lambda z: entmax(z, 2.5),
+    "csoftmax": lambda z: csoftmax(z, torch.full_like(z, 3 / z.size(-1))),
+    "csparsemax": lambda z: csparsemax(z, torch.full_like(z, 3 / z.size(-1))),
+    "budget": lambda z: budget(z, 0.5 * z.size(-1)),
+    "sq_pnorm_max": sq_pnorm_max,
+    "fusedmax": fusedmax,
+    "oscarmax": oscarmax,
+}
+
+
+@pytest.mark.gpu
+@on_a_device
+@pytest.mark.parametrize("dtype", [SINGLE, DOUBLE], ids=str)
+@pytest.mark.parametrize("size", [1, 2, 50, 63, 128, 1000, 5000, 20000, 70000])
+@pytest.mark.parametrize("name", MAPPINGS)
+def test_mappings_on_a_device(name, size, dtype):
+    """Several rows in a program, one row, and rows in chunks; each time the same bits."""
+    scores = 2 * drawn(size, DOUBLE, 37)
+    scores[0, 0], scores[1, size // 2] = -torch.inf, torch.nan
+    scores[2], scores[3, -1] = -torch.inf, torch.inf
+    scores[4] += 1000
+    scores = torch.cat([scores, *([hard_rows(size) * 3] if size <= 5000 else [])]).to(dtype)
+    results = []
+    for place in (scores.double(), scores.cuda(), scores.cuda()):
+        leaf = place.requires_grad_()
+        probs = MAPPINGS[name](leaf)
+        weights = torch.linspace(-1, 1, size, dtype=leaf.dtype, device=leaf.device)
+        (grad,) = torch.autograd.grad((probs * weights).sum(), leaf)
+        results.append((probs.detach().cpu(), grad.cpu()))
+    (probs, grads), (found, found_grads), (again, _) = results
+    assert_close(found, probs, ADVERSARIAL)
+    # Where rounding decides whether an entry at zero is in the support, derivatives differ.
+    same = ((found > 0) == (probs > 0)).all(-1) & ~probs.isnan().any(-1)
+    bound = 1e-4 if dtype == SINGLE else GRADIENT[dtype]
+    torch.testing.assert_close(found_grads[same].double(), grads[same], rtol=bound, atol=bound)
+    torch.testing.assert_close(again, found, rtol=0, atol=0, equal_nan=True)
+    alone = MAPPINGS[name](scores[7:8].cuda()).cpu()
+    torch.testing.assert_close(found[7:8], alone, rtol=0, atol=0)
