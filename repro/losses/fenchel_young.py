@@ -19,7 +19,6 @@ from repro.mappings._arguments import (
     check_classes,
     integer,
     is_concrete,
-    number,
 )
 from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._entmax import apply_jacobian
@@ -28,14 +27,10 @@ from repro.mappings.kernels import dispatch
 Reduction = Literal["mean", "sum", "none"]
 
 
-def check_loss_settings(reduction: str, label_smoothing: float) -> float:
-    """Return ``ε`` as a float; raise ``ValueError`` if it or the reduction is not allowed."""
+def check_reduction(reduction: str) -> None:
+    """Raise ``ValueError`` if a reduction is not allowed."""
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
-    smoothing = number("label_smoothing", label_smoothing)
-    if not 0 <= smoothing < 1:
-        raise ValueError(f"label_smoothing must lie in [0, 1), got {label_smoothing}")
-    return smoothing
 
 
 def reduce_losses(losses: Tensor, ignored: Tensor, reduction: Reduction) -> Tensor:
@@ -55,30 +50,21 @@ class FenchelYoungLoss(nn.Module):
     With ``p = mapping(z)``, the loss is nonnegative, convex, zero exactly if ``p = e_y``, and has
     the gradient ``p - e_y`` in ``z``. Softmax gives cross-entropy, sparsemax the sparsemax loss.
 
-    Label smoothing ``ε`` replaces ``e_y`` by ``q = (1 - ε) e_y + ε u``, ``u`` uniform over the
-    entries whose score is not ``-inf``. The result is
-
-    .. math:: L_\varepsilon(z, y) = \max_\Omega(z) + \Omega(e_y) - \langle q, z \rangle
-              = L(z, y) + \varepsilon \, (z_y - \bar z)
-
-    with ``z̄`` the mean allowed score. It is ``L(z, q)`` up to the constant ``Ω(q) - Ω(e_y)``, so
-    the gradient is ``p - q``; for softmax it is torch's smoothed cross-entropy. ``Ω(e_y)`` is zero
-    for all mappings except fusedmax and those of :func:`regularized`.
+    ``Ω(e_y)`` is zero for all mappings except fusedmax and those of :func:`regularized`.
 
     Args:
         mapping: defines ``p`` and ``Ω``; a learnable alpha receives its gradient.
         ignore_index: targets with this value have no loss and no gradient.
         reduction: ``"mean"`` over the targets that are not ignored (zero if all are), ``"sum"``,
             or ``"none"``.
-        label_smoothing: ``ε`` in ``[0, 1)``.
 
     Raises:
         TypeError: the mapping is not a :class:`ProbabilityMap`, or needs upper bounds; or
-            ``ignore_index`` is not an integer or ``label_smoothing`` not a number.
+            ``ignore_index`` is not an integer.
         ValueError: another setting is out of range.
 
     References:
-        Peters et al. (2019), Eqs. 11, 12 and 18; Peters & Martins (2021) for the smoothing.
+        Peters et al. (2019), Eqs. 11, 12 and 18.
     """
 
     def __init__(
@@ -86,16 +72,14 @@ class FenchelYoungLoss(nn.Module):
         mapping: ProbabilityMap,
         ignore_index: int = -100,
         reduction: Reduction = "mean",
-        label_smoothing: float = 0.0,
     ) -> None:
         super().__init__()
-        smoothing = check_loss_settings(reduction, label_smoothing)
+        check_reduction(reduction)
         if not isinstance(mapping, ProbabilityMap) or mapping.bounded:
             raise TypeError(f"mapping must be a ProbabilityMap without bounds, got {mapping!r}")
         self.mapping = mapping
         self.ignore_index = integer("ignore_index", ignore_index)
         self.reduction = reduction
-        self.label_smoothing = smoothing
 
     def forward(self, scores: Tensor, target: Tensor) -> Tensor:
         """Return the loss.
@@ -122,10 +106,9 @@ class FenchelYoungLoss(nn.Module):
                 f"{tuple(scores.shape)}, got {tuple(target.shape)}"
             )
         wide = allowed_scores(scores, None, -1)
-        if not self.label_smoothing:
-            value = fused_losses(self.mapping, wide, target, self.ignore_index, self.reduction)
-            if value is not None:
-                return value.to(scores.dtype)
+        value = fused_losses(self.mapping, wide, target, self.ignore_index, self.reduction)
+        if value is not None:
+            return value.to(scores.dtype)
         ignored = target == self.ignore_index
         chosen = target.masked_fill(ignored, 0)
         check_classes(chosen, scores.size(-1))
@@ -134,39 +117,29 @@ class FenchelYoungLoss(nn.Module):
         best = self.mapping.conjugate_centered(centred, probs, -1)
         omega = self.mapping.omega_one_hot(centred, chosen)
         gap = best - centred.gather(-1, chosen).squeeze(-1) + omega
-        allowed = None
-        if self.label_smoothing:
-            allowed = wide.detach() > -torch.inf
-            mean = (centred * allowed).sum(-1) / allowed.sum(-1).clamp(min=1)
-            gap = gap + self.label_smoothing * (centred.gather(-1, chosen).squeeze(-1) - mean)
         forbidden = wide.detach().gather(-1, chosen).squeeze(-1) == -torch.inf
         gap = gap.clamp(min=0).masked_fill(forbidden, torch.inf)
-        losses: Tensor = _WithGradient.run(wide, probs, gap, chosen, allowed, self.label_smoothing)
+        losses: Tensor = _WithGradient.run(wide, probs, gap, chosen)
         losses = losses.masked_fill(ignored, 0.0)
         return reduce_losses(losses, ignored, self.reduction).to(scores.dtype)
 
     def extra_repr(self) -> str:
         """Show the settings."""
-        names = ("ignore_index", "reduction", "label_smoothing")
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"ignore_index={self.ignore_index}, reduction={self.reduction!r}"
 
 
 class CrossEntropyLoss(FenchelYoungLoss):
     """Fenchel–Young loss of softmax."""
 
-    def __init__(
-        self, ignore_index: int = -100, reduction: Reduction = "mean", label_smoothing: float = 0.0
-    ) -> None:
-        super().__init__(Softmax(), ignore_index, reduction, label_smoothing)
+    def __init__(self, ignore_index: int = -100, reduction: Reduction = "mean") -> None:
+        super().__init__(Softmax(), ignore_index, reduction)
 
 
 class SparsemaxLoss(FenchelYoungLoss):
     """Fenchel–Young loss of sparsemax."""
 
-    def __init__(
-        self, ignore_index: int = -100, reduction: Reduction = "mean", label_smoothing: float = 0.0
-    ) -> None:
-        super().__init__(Sparsemax(), ignore_index, reduction, label_smoothing)
+    def __init__(self, ignore_index: int = -100, reduction: Reduction = "mean") -> None:
+        super().__init__(Sparsemax(), ignore_index, reduction)
 
 
 class EntmaxLoss(FenchelYoungLoss):
@@ -177,18 +150,15 @@ class EntmaxLoss(FenchelYoungLoss):
         alpha: float | Tensor = 1.5,
         ignore_index: int = -100,
         reduction: Reduction = "mean",
-        label_smoothing: float = 0.0,
     ) -> None:
-        super().__init__(Entmax(alpha), ignore_index, reduction, label_smoothing)
+        super().__init__(Entmax(alpha), ignore_index, reduction)
 
 
 class Entmax15Loss(EntmaxLoss):
     """Fenchel–Young loss of 1.5-entmax."""
 
-    def __init__(
-        self, ignore_index: int = -100, reduction: Reduction = "mean", label_smoothing: float = 0.0
-    ) -> None:
-        super().__init__(1.5, ignore_index, reduction, label_smoothing)
+    def __init__(self, ignore_index: int = -100, reduction: Reduction = "mean") -> None:
+        super().__init__(1.5, ignore_index, reduction)
 
 
 def sparsemax_loss(scores: Tensor, target: Tensor) -> Tensor:
@@ -204,36 +174,25 @@ def entmax15_loss(scores: Tensor, target: Tensor) -> Tensor:
 
 
 class _WithGradient(DifferentiableFunction):
-    """Attach the gradient ``p - q`` in the scores to losses computed without one."""
+    """Attach the gradient ``p - e_y`` in the scores to losses computed without one."""
 
     @staticmethod
-    def forward(
-        scores: Tensor,
-        probs: Tensor,
-        losses: Tensor,
-        chosen: Tensor,
-        allowed: Tensor | None,
-        smoothing: float,
-    ) -> Tensor:
+    def forward(scores: Tensor, probs: Tensor, losses: Tensor, chosen: Tensor) -> Tensor:
         """Return ``losses``."""
         return losses.clone()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         """Save the distribution with its graph: its derivative is the Hessian."""
-        _, probs, _, chosen, allowed, ctx.smoothing = inputs
-        ctx.save_for_backward(probs, chosen, allowed)
+        _, probs, _, chosen = inputs
+        ctx.save_for_backward(probs, chosen)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        """Return ``g (p - q)``, with a single buffer of the size of the scores."""
-        probs, chosen, allowed = ctx.saved_tensors
+        """Return ``g (p - e_y)``, with a single buffer of the size of the scores."""
+        probs, chosen = ctx.saved_tensors
         grad = grads[0].unsqueeze(-1)
-        moved = (grad * probs).scatter_add_(-1, chosen, (ctx.smoothing - 1) * grad)
-        if allowed is not None:
-            share = ctx.smoothing / allowed.sum(-1, keepdim=True, dtype=grad.dtype).clamp(min=1)
-            moved = moved - grad * share * allowed
-        return moved, None, grads[0], None, None, None
+        return (grad * probs).scatter_add_(-1, chosen, -grad), None, grads[0], None
 
 
 def order_of(mapping: ProbabilityMap) -> float | None:

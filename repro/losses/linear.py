@@ -11,12 +11,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional as F
 
-from repro.losses.fenchel_young import (
-    FenchelYoungLoss,
-    Reduction,
-    check_loss_settings,
-    reduce_losses,
-)
+from repro.losses.fenchel_young import FenchelYoungLoss, Reduction, check_reduction, reduce_losses
 from repro.mappings import Entmax
 from repro.mappings._arguments import centre, check_classes, integer, number
 from repro.mappings._entmax import check_alpha
@@ -41,28 +36,6 @@ class Layer(NamedTuple):
         """Return the scores of some tokens."""
         return F.linear(self.hidden[rows], self.weight, self.bias).to(self.dtype)
 
-    def allowed(self) -> Tensor:
-        """Return 1 where the bias is not ``-inf``, else 0; label smoothing covers these classes."""
-        if self.bias is None:
-            return self.hidden.new_ones(self.weight.size(0), dtype=self.dtype)
-        return (self.bias > -torch.inf).to(self.dtype)
-
-    def mean_weight(self) -> Tensor:
-        """Return the mean of the allowed classes' rows of the weight."""
-        allowed = self.allowed()
-        weight = self.weight if allowed.all() else self.weight[allowed > 0]
-        return weight.sum(0, dtype=self.dtype) / allowed.sum().clamp(min=1)
-
-    def lead(self, target: Tensor) -> Tensor:
-        """Return ``z_y`` minus the mean allowed score, both linear in the hidden state."""
-        direction = self.weight[target].to(self.dtype) - self.mean_weight()
-        ahead = (self.hidden.to(self.dtype) * direction).sum(-1)
-        if self.bias is None:
-            return ahead
-        allowed = self.allowed()
-        bias = torch.where(allowed > 0, self.bias.to(self.dtype), 0)
-        return ahead + bias[target] - bias.sum() / allowed.sum().clamp(min=1)
-
 
 class LinearEntmaxFunction(Function):
     """Compute a loss per token, differentiable once in hidden states, weight and bias."""
@@ -70,7 +43,7 @@ class LinearEntmaxFunction(Function):
     @staticmethod
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor,
-        mapping: Entmax, smoothing: float, size: int, differentiable: bool,
+        mapping: Entmax, size: int, differentiable: bool,
     ) -> Tensor:  # fmt: skip
         """Solve the chunks in turn; save their supports if a gradient may be needed."""
         layer = Layer(hidden, weight, bias)
@@ -86,9 +59,7 @@ class LinearEntmaxFunction(Function):
                 # originals, allocated beside the scores, would leave fragmented memory.
                 tokens, columns, shares = support
                 found.append((tokens.int(), columns.int(), shares.clone()))
-        if smoothing:
-            losses = (losses + smoothing * layer.lead(target)).clamp_(min=0)
-        ctx.settings = mapping, smoothing, dense
+        ctx.settings = mapping, dense
         nowhere = losses.new_empty(0, dtype=torch.int32)
         found = found or [(nowhere, nowhere, losses.new_empty(0))]
         supports = (torch.cat(parts) for parts in zip(*found, strict=True))
@@ -97,19 +68,19 @@ class LinearEntmaxFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        """Multiply ``g (p - q)`` with the weight and the hidden states, in :attr:`Layer.dtype`."""
+        """Multiply ``g (p - e_y)`` with weight and hidden states, in :attr:`Layer.dtype`."""
         if torch.is_grad_enabled():
             raise RuntimeError(
                 "linear_entmax_loss has no second derivative (create_graph=True); "
                 "take EntmaxLoss of the layer's scores"
             )
         hidden, weight, bias, target, tokens, columns, shares = ctx.saved_tensors
-        mapping, smoothing, dense = ctx.settings
-        layer, grad, padding = Layer(hidden, weight, bias), grads[0], [None] * 5
+        mapping, dense = ctx.settings
+        layer, grad, padding = Layer(hidden, weight, bias), grads[0], [None] * 4
         if torch._C._functorch.is_legacy_batchedtensor(grad):
             # Batched gradients support neither in-place sums nor sparse matrices: use the loss of
             # all scores at once.
-            loss = FenchelYoungLoss(mapping, reduction="none", label_smoothing=smoothing)
+            loss = FenchelYoungLoss(mapping, reduction="none")
             with torch.enable_grad():
                 parts = [part.detach().requires_grad_() for part in layer if part is not None]
                 own_bias = None if bias is None else parts[2]
@@ -138,17 +109,7 @@ class LinearEntmaxFunction(Function):
         for rows in dense:
             add(rows, mapping(layer.scores(rows)).mul_(grad[rows, None]))
         tokens = torch.arange(len(target), device=target.device)
-        add(slice(None), _sparse(tokens, target, (smoothing - 1) * grad, shape))
-        if smoothing:
-            # Smoothing adds an equal error to all allowed classes of a token: a matrix of rank one.
-            allowed = layer.allowed()
-            even, grad = allowed / allowed.sum().clamp(min=1), -smoothing * grad
-            if to_hidden is not None:
-                to_hidden.addr_(grad, layer.mean_weight())
-            if to_weight is not None:
-                to_weight.addr_(even, grad @ wide_hidden)
-            if to_bias is not None:
-                to_bias.add_((even * grad.sum()).unsqueeze(-1))
+        add(slice(None), _sparse(tokens, target, -grad, shape))
         if to_bias is not None:
             sums[2] = to_bias.squeeze(-1)
         return *(None if total is None else total.to(hidden.dtype) for total in sums), *padding
@@ -193,8 +154,7 @@ _CHUNK = 2**22
 
 def linear_entmax_loss(
     hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, alpha: float = 1.5,
-    *, ignore_index: int = -100, reduction: Reduction = "mean", label_smoothing: float = 0.0,
-    chunk_size: int | None = None,
+    *, ignore_index: int = -100, reduction: Reduction = "mean", chunk_size: int | None = None,
 ) -> Tensor:  # fmt: skip
     r"""Return the α-entmax loss of a linear layer's scores, a few tokens at a time.
 
@@ -208,7 +168,6 @@ def linear_entmax_loss(
         alpha: a number, at least 1.
         ignore_index: targets with this value have no loss and no gradient.
         reduction: as in :class:`FenchelYoungLoss`.
-        label_smoothing: ``ε`` in ``[0, 1)``, spread over the entries whose bias is not ``-inf``.
         chunk_size: tokens per chunk; by default as many as have four million scores in total.
 
     Returns:
@@ -224,7 +183,7 @@ def linear_entmax_loss(
     References:
         Peters et al. (2019), Eqs. 11 and 12.
     """
-    smoothing = check_loss_settings(reduction, label_smoothing)
+    check_reduction(reduction)
     skipped = integer("ignore_index", ignore_index)
     alpha = check_numbers(alpha, chunk_size)
     device = hidden.device.type
@@ -250,14 +209,14 @@ def linear_entmax_loss(
         raise ValueError(f"bias must have shape ({weight.size(0)},), got {tuple(bias.shape)}")
     if torch._C._are_functorch_transforms_active():
         # The chunked function has reverse mode only, so compute the loss of all scores at once.
-        loss = FenchelYoungLoss(Entmax(alpha), skipped, reduction, smoothing)
+        loss = FenchelYoungLoss(Entmax(alpha), skipped, reduction)
         return loss(F.linear(hidden, weight, bias), target)
     size = chunk_size or max(1, _CHUNK // max(1, weight.size(0)))
     ignored = target == skipped
     kept = ~ignored
     check_classes(target.masked_fill(ignored, 0), max(1, weight.size(0)))
     counted: Tensor = LinearEntmaxFunction.apply(
-        hidden[kept], weight, bias, target[kept], Entmax(alpha), smoothing, size,
+        hidden[kept], weight, bias, target[kept], Entmax(alpha), size,
         torch.is_grad_enabled(),
     )  # fmt: skip
     losses = counted.new_zeros(target.shape).masked_scatter(kept, counted)
@@ -275,11 +234,10 @@ class LinearEntmaxLoss(nn.Module):
         alpha: float = 1.5,
         ignore_index: int = -100,
         reduction: Reduction = "mean",
-        label_smoothing: float = 0.0,
         chunk_size: int | None = None,
     ) -> None:
         super().__init__()
-        self.label_smoothing = check_loss_settings(reduction, label_smoothing)
+        check_reduction(reduction)
         self.alpha = check_numbers(alpha, chunk_size)
         self.ignore_index = integer("ignore_index", ignore_index)
         self.reduction = reduction
@@ -291,13 +249,12 @@ class LinearEntmaxLoss(nn.Module):
         """Return :func:`linear_entmax_loss` of the arguments."""
         return linear_entmax_loss(
             hidden, weight, bias, target, self.alpha,
-            ignore_index=self.ignore_index, reduction=self.reduction,
-            label_smoothing=self.label_smoothing, chunk_size=self.chunk_size,
+            ignore_index=self.ignore_index, reduction=self.reduction, chunk_size=self.chunk_size,
         )  # fmt: skip
 
     def extra_repr(self) -> str:
         """Show the settings."""
-        names = ("alpha", "ignore_index", "reduction", "label_smoothing", "chunk_size")
+        names = ("alpha", "ignore_index", "reduction", "chunk_size")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from repro.losses.fenchel_young import Reduction, check_loss_settings, reduce_losses
+from repro.losses.fenchel_young import Reduction, check_reduction, reduce_losses
 from repro.structures import ConvergenceWarning, Solution, Structure, sparsemap
 from repro.structures.active_set import MAX_ITER
 
@@ -163,7 +163,7 @@ class StructuredLoss(nn.Module):
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__()
-        check_loss_settings(reduction, 0.0)
+        check_reduction(reduction)
         if not cost >= 0:
             raise ValueError(f"cost must not be negative, got {cost}")
         self.structure = structure

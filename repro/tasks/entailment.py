@@ -28,6 +28,7 @@ from repro.data.sentence_search import sentence_digest
 from repro.data.vocabulary import SPECIALS, Vocabulary
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.labels import Labels
+from repro.losses import FenchelYoungLoss
 from repro.results import OWN_SPLIT, RunFolder
 from repro.results.files import write_rows
 from repro.results.prediction import AttentionMap, Candidate, Prediction, Wanted
@@ -37,7 +38,7 @@ from repro.tasks.common import (
     check_length,
     own_examples,
 )
-from repro.tasks.instantiate import build_loss, build_loss_mapping
+from repro.tasks.instantiate import build_loss_mapping
 from repro.tasks.pair_corpora import (
     SOURCES,
     glove_file,
@@ -212,7 +213,7 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
             len(self.data.labels),
         ).to(device)
         self.output_mapping = build_loss_mapping(config.loss)
-        self.criterion = build_loss(config.loss, self.output_mapping, _NO_LABEL)
+        self.criterion = FenchelYoungLoss(self.output_mapping, _NO_LABEL, "sum")
 
     @staticmethod
     @abstractmethod

@@ -14,7 +14,7 @@ from repro.config.schema import FenchelYoungLossConfig, MappingConfig, Structure
 from repro.config.schema.groups import StructureConfig
 from repro.config.schema.loss import EntmaxLossConfig
 from repro.config.schema.mapping import BoundedConfig
-from repro.losses import FenchelYoungLoss, LinearEntmaxLoss
+from repro.losses import LinearEntmaxLoss
 from repro.losses.structured import (
     CRFLoss,
     MarginCRFLoss,
@@ -119,17 +119,7 @@ def build_bounded_mapping(config: BoundedConfig) -> ProbabilityMap:
 def build_loss_mapping(config: FenchelYoungLossConfig) -> ProbabilityMap:
     """Create the mapping of a loss, which also turns the trained scores into probabilities."""
     settings = asdict(config)
-    settings.pop("label_smoothing")
     return _mapping(settings.pop("name"), settings)
-
-
-def build_loss(
-    config: FenchelYoungLossConfig, mapping: ProbabilityMap, ignore_index: int
-) -> FenchelYoungLoss:
-    """Create the Fenchel–Young loss of a mapping, summed over targets but ``ignore_index``."""
-    return FenchelYoungLoss(
-        mapping, ignore_index=ignore_index, reduction="sum", label_smoothing=config.label_smoothing
-    )
 
 
 def build_linear_loss(config: FenchelYoungLossConfig, ignore_index: int) -> LinearEntmaxLoss | None:
@@ -143,8 +133,7 @@ def build_linear_loss(config: FenchelYoungLossConfig, ignore_index: int) -> Line
     alpha = config.alpha if isinstance(config, EntmaxLossConfig) else _ALPHA.get(config.name, 1.0)
     if alpha == 1:
         return None
-    smoothing = config.label_smoothing
-    return LinearEntmaxLoss(alpha, ignore_index, reduction="none", label_smoothing=smoothing)
+    return LinearEntmaxLoss(alpha, ignore_index, reduction="none")
 
 
 def build_structure(config: StructureConfig) -> Structure:

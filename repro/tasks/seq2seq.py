@@ -16,6 +16,7 @@ from repro.data.batching import Seq2SeqBatch, collate, epoch_batches, ordered_ba
 from repro.data.pair import Pair
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, Hypothesis, StepModel, beam_search
+from repro.losses import FenchelYoungLoss
 from repro.models.seq2seq import (
     Attention,
     AttentionNormalizer,
@@ -32,7 +33,6 @@ from repro.tasks.common import LazyBatches, autocast
 from repro.tasks.instantiate import (
     build_bounded_mapping,
     build_linear_loss,
-    build_loss,
     build_loss_mapping,
     build_mapping,
 )
@@ -122,7 +122,7 @@ class Seq2SeqTask:
         else:  # build_mapping refuses a bounded mapping
             normalizer = FreeNormalizer(build_mapping(mapping))
         self.output_mapping = build_loss_mapping(config.loss)
-        self.criterion = build_loss(config.loss, self.output_mapping, Vocabulary.PAD)
+        self.criterion = FenchelYoungLoss(self.output_mapping, Vocabulary.PAD, "sum")
         large = len(target) >= LARGE_VOCABULARY
         self.linear_loss = build_linear_loss(config.loss, Vocabulary.PAD) if large else None
         self.model = Seq2Seq(

@@ -67,13 +67,12 @@ def test_value_is_the_definition(mapping):
 
 
 @pytest.mark.parametrize("scale", [1.0, 30.0, 1e4])
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
-def test_softmax_gives_cross_entropy(dtype, smoothing, scale):
+def test_softmax_gives_cross_entropy(dtype, scale):
     scores, target = draw(dtype=dtype)
     large = (scores.detach() * scale).requires_grad_()
-    ours = CrossEntropyLoss(label_smoothing=smoothing)(large, target)
-    theirs = F.cross_entropy(large, target, label_smoothing=smoothing)
+    ours = CrossEntropyLoss()(large, target)
+    theirs = F.cross_entropy(large, target)
     assert_close(ours, theirs, LOSS)
     pairs = [torch.autograd.grad(loss, large)[0] for loss in (ours, theirs)]
     assert_close(*pairs, GRADIENT)
@@ -139,10 +138,9 @@ def test_gradient_is_the_error(mapping):
     assert_close(scores.grad, upstream[:, None] * (mapping(scores) - one_hot(target)), GRADIENT)
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.2])
-def test_gradients_by_differences(mapping, smoothing):
+def test_gradients_by_differences(mapping):
     scores, target = draw(3)
-    loss = FenchelYoungLoss(mapping, label_smoothing=smoothing)
+    loss = FenchelYoungLoss(mapping)
     assert gradcheck(lambda s: loss(s, target), scores)
     assert gradgradcheck(lambda s: loss(s, target), scores)
 
@@ -154,42 +152,11 @@ def test_gradients_for_alpha(alpha, shape):
     scores, target = draw(3)
 
     def loss(s, a):
-        return FenchelYoungLoss(Entmax(a), reduction="none", label_smoothing=0.1)(s, target)
+        return FenchelYoungLoss(Entmax(a), reduction="none")(s, target)
 
     assert loss(scores, exponent).shape == (3,)
     assert gradcheck(loss, (scores, exponent))
     assert gradgradcheck(loss, (scores, exponent))
-
-
-def test_label_smoothing_is_the_stated_form(mapping):
-    """``L(z, e_y) + ε (z_y - mean z)``, ``L(z, q)`` up to a constant; the gradient is ``p - q``."""
-    scores, target = draw()
-    epsilon = 0.3
-    smoothed = FenchelYoungLoss(mapping, reduction="none", label_smoothing=epsilon)(scores, target)
-    plain = FenchelYoungLoss(mapping, reduction="none")(scores, target)
-    chosen = scores.gather(-1, target[:, None])[:, 0]
-    assert_close(smoothed, plain + epsilon * (chosen - scores.mean(-1)), LOSS)
-    goal = (1 - epsilon) * one_hot(target) + epsilon / VOCABULARY
-    constant = smoothed - (mapping.value(scores) - (goal * scores).sum(-1))
-    assert_close(constant, mapping.omega(one_hot(target)), LOSS)
-    (gradient,) = torch.autograd.grad(smoothed.sum(), scores)
-    assert_close(gradient, mapping(scores) - goal, GRADIENT)
-
-
-def test_label_smoothing_spreads_over_allowed_entries(mapping):
-    scores, target = draw(4)
-    target = target % 4
-    barred = scores.detach().clone()
-    barred[:, 4:] = -math.inf
-    barred.requires_grad_()
-    loss = FenchelYoungLoss(mapping, label_smoothing=0.2)
-    small = scores.detach()[:, :4].clone().requires_grad_()
-    value, expected = loss(barred, target), loss(small, target)
-    assert_close(value, expected, LOSS)
-    value.backward()
-    expected.backward()
-    assert_close(barred.grad[:, :4], small.grad, GRADIENT)
-    assert torch.equal(barred.grad[:, 4:], torch.zeros(4, 2, dtype=torch.float64))
 
 
 def test_forbidden_scores(mapping):
@@ -274,8 +241,6 @@ def test_half_types(mapping, dtype):
 def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="reduction must be"):
         FenchelYoungLoss(Softmax(), reduction="elementwise_mean")
-    with pytest.raises(ValueError, match="label_smoothing must lie"):
-        FenchelYoungLoss(Softmax(), label_smoothing=1.0)
     loss = SparsemaxLoss()
     with pytest.raises(TypeError, match="class indices"):
         loss(torch.randn(2, 3), torch.zeros(2))

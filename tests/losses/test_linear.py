@@ -49,37 +49,34 @@ def assert_same(leaves, target, alpha=1.5, **settings):
 
 
 @pytest.mark.usefixtures("storage")
-@pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize(
     ("alpha", "chunk", "reduction"),
     [(alpha, CHUNKS[(i + j) % 4], reduction) for i, alpha in enumerate(ALPHAS)
      for j, reduction in enumerate(("none", "sum", "mean"))],
 )  # fmt: skip
-def test_equals_the_two_in_a_row(alpha, chunk, reduction, smoothing):
+def test_equals_the_two_in_a_row(alpha, chunk, reduction):
     leaves, target = draw()
     target[0, 1] = target[2, 4] = -100
-    settings = {"reduction": reduction, "label_smoothing": smoothing, "chunk_size": chunk}
+    settings = {"reduction": reduction, "chunk_size": chunk}
     assert_same(leaves, target, alpha, **settings)
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_kept_and_solved_chunks_side_by_side(alpha, smoothing):
+def test_kept_and_solved_chunks_side_by_side(alpha):
     """Sharp rows have small supports, flat ones large supports; with 300 classes both occur."""
     leaves, target = draw((40,), 300)
     sharp = torch.cat([leaves[0][:20] * 20, leaves[0][20:] * 0.01]).detach().requires_grad_()
     sizes = (entmax(F.linear(sharp, *leaves[1:]), alpha) > 0).double().mean(-1)
     if alpha > 1:
         assert sizes[:20].max() < linear._DENSITY < sizes[20:].min()
-    settings = {"reduction": "none", "label_smoothing": smoothing, "chunk_size": 7}
+    settings = {"reduction": "none", "chunk_size": 7}
     assert_same([sharp, *leaves[1:]], target, alpha, **settings)
 
 
 @pytest.mark.usefixtures("storage")
-@pytest.mark.parametrize("smoothing", [0.0, 0.2])
-def test_without_bias(smoothing):
+def test_without_bias():
     leaves, target = draw()
-    assert_same([*leaves[:2], None], target, label_smoothing=smoothing)
+    assert_same([*leaves[:2], None], target)
 
 
 @pytest.mark.usefixtures("storage")
@@ -87,20 +84,19 @@ def test_without_bias(smoothing):
 def test_frozen_arguments(frozen):
     leaves, target = draw()
     leaves[frozen].requires_grad_(False)
-    assert_same(leaves, target, label_smoothing=0.1)
+    assert_same(leaves, target)
 
 
 @pytest.mark.usefixtures("storage")
-@pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_forbidden_entries(alpha, smoothing):
+def test_forbidden_entries(alpha):
     """A bias of ``-inf`` forbids; a forbidden target costs infinitely much."""
     leaves, target = draw()
     with torch.no_grad():
         leaves[2][20:] = -math.inf
     target %= 20
     target[0, 0] = 25
-    settings = {"reduction": "none", "label_smoothing": smoothing}
+    settings = {"reduction": "none"}
     assert linear_entmax_loss(*leaves, target, alpha, **settings)[0, 0] == math.inf
     assert_same(leaves, target, alpha, **settings)
 
@@ -110,7 +106,7 @@ def test_nothing_allowed():
     leaves, target = draw()
     with torch.no_grad():
         leaves[2][:] = -math.inf
-    assert_same(leaves, target, reduction="none", label_smoothing=0.1)
+    assert_same(leaves, target, reduction="none")
 
 
 @pytest.mark.usefixtures("storage")
@@ -157,20 +153,19 @@ def test_any_number_of_leading_dimensions(shape):
 
 def test_single_precision():
     leaves, target = draw((20,), 300, torch.float32)
-    assert_same(leaves, target, reduction="none", label_smoothing=0.1, chunk_size=7)
+    assert_same(leaves, target, reduction="none", chunk_size=7)
 
 
 @pytest.mark.usefixtures("storage")
-@pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_half_types_are_summed_in_float32(dtype, smoothing):
+def test_half_types_are_summed_in_float32(dtype):
     """Against float64 on the same half scores: one rounding of each result is left."""
     leaves, target = draw((200,), 30, dtype)
-    settings = {"label_smoothing": smoothing, "chunk_size": 7}
+    settings = {"chunk_size": 7}
     value = linear_entmax_loss(*leaves, target, **settings)
     assert value.dtype == dtype
     scores = F.linear(*leaves).double().detach().requires_grad_()
-    exact = EntmaxLoss(label_smoothing=smoothing)(scores, target)
+    exact = EntmaxLoss()(scores, target)
     (errors,) = torch.autograd.grad(exact, scores)
     hidden, weight, _ = (leaf.detach().double() for leaf in leaves)
     expected = errors @ weight, errors.T @ hidden, errors.sum(0)
@@ -216,15 +211,14 @@ def largest(loss, *arguments, **settings):
     return seen.entries
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_no_tensor_holds_the_scores_of_all_tokens(alpha, smoothing):
+def test_no_tensor_holds_the_scores_of_all_tokens(alpha):
     """512 tokens and 400 classes, four tokens at a time."""
     leaves, target = draw((512,), 400)
     leaves[0] = (leaves[0] * 30).detach().requires_grad_()
-    arguments, settings = (*leaves, target, alpha), {"label_smoothing": smoothing}
-    assert largest(in_a_row, *arguments, **settings) == 512 * 400
-    assert largest(linear_entmax_loss, *arguments, chunk_size=4, **settings) <= 512 * 400 / 16
+    arguments = (*leaves, target, alpha)
+    assert largest(in_a_row, *arguments) == 512 * 400
+    assert largest(linear_entmax_loss, *arguments, chunk_size=4) <= 512 * 400 / 16
 
 
 def test_without_gradients_nothing_is_kept():
@@ -244,11 +238,9 @@ def test_a_second_derivative_is_refused():
 
 def test_the_module_is_the_function():
     leaves, target = draw()
-    loss = LinearEntmaxLoss(1.3, -1, "none", 0.1, 7)
+    loss = LinearEntmaxLoss(1.3, -1, "none", 7)
     target[0, 0] = -1
-    expected = linear_entmax_loss(
-        *leaves, target, 1.3, ignore_index=-1, reduction="none", label_smoothing=0.1
-    )
+    expected = linear_entmax_loss(*leaves, target, 1.3, ignore_index=-1, reduction="none")
     assert_close(loss(*leaves, target), expected, LOSS)
     assert "alpha=1.3, ignore_index=-1, reduction='none'" in repr(loss)
 

@@ -34,7 +34,6 @@ CALLS = {
     "oscarmax, lam": lambda value: oscarmax(SCORES, value, gamma=value),
     "sq_pnorm_max, p": lambda value: sq_pnorm_max(SCORES, value + 1, gamma=value),
     "regularized, gamma": lambda value: regularized(euclidean, gamma=value)(SCORES),
-    "EntmaxLoss, smoothing": lambda value: EntmaxLoss(label_smoothing=value)(SCORES, TARGET),
 }
 WITH_TENSORS = {
     "entmax, alpha": lambda value: entmax(SCORES, value + 1),

@@ -60,7 +60,7 @@ def test_other_errors_pass() -> None:
 def test_a_run_without_memory_fails_in_one_line(
     tiny: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execute, "fit", lambda *_: torch.empty(HUGE, dtype=torch.uint8))
+    monkeypatch.setattr("repro.runs.train.fit", lambda *_: torch.empty(HUGE, dtype=torch.uint8))
     outcome = execute.execute(execute.locate(compose_run(tiny)))
     assert outcome.status == "failed"
     assert outcome.error.startswith(f"OutOfMemoryError: no memory for {HUGE} bytes more")

@@ -5,6 +5,7 @@ from repro.config import ConfigError
 from repro.config.compose import compose_run, group_choices
 from repro.config.schema import FenchelYoungLossConfig, MappingConfig, StructuredLossConfig
 from repro.config.schema.mapping import BoundedConfig
+from repro.losses import FenchelYoungLoss
 from repro.losses.structured import (
     CRFLoss,
     MarginCRFLoss,
@@ -19,7 +20,6 @@ from repro.structures import Arborescence
 from repro.tasks.instantiate import (
     build_bounded_mapping,
     build_linear_loss,
-    build_loss,
     build_loss_mapping,
     build_mapping,
     build_structured_loss,
@@ -64,7 +64,7 @@ def test_every_loss_choice_has_the_gradient_of_its_mapping(choice: str) -> None:
     assert isinstance(config, FenchelYoungLossConfig)
     mapping = build_loss_mapping(config)
     scores = SCORES.clone().requires_grad_()
-    build_loss(config, mapping, ignore_index=0)(scores, torch.tensor([2])).backward()
+    FenchelYoungLoss(mapping)(scores, torch.tensor([2])).backward()
     expected = mapping(SCORES) - torch.tensor([[0.0, 0.0, 1.0, 0.0]])
     assert scores.grad is not None
     torch.testing.assert_close(scores.grad, expected)

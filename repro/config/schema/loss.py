@@ -19,8 +19,6 @@ class LossConfig:
 class FenchelYoungLossConfig(LossConfig):
     """A Fenchel–Young loss over classes; ``name`` is the key of the mapping that generates it."""
 
-    label_smoothing: float = number("[0, 1)", 0.0)
-
 
 @dataclass
 class EntmaxLossConfig(FenchelYoungLossConfig):
