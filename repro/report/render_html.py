@@ -48,8 +48,10 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
     drawn |= {view.sweep.anchor: view.svg for view in document.sweeps}
     generated = document.scale == GENERATED_SCALE
     paged = {page.stem for page in pages.glob("*.html")} if pages else set()
-    others = (("All runs", RUNS_PAGE), ("The mappings", f"../{MAPPINGS_PAGE}")) if pages else ()
     home = pages.parent if pages else Path()
+    others = [("All runs", RUNS_PAGE)] if pages else []
+    if pages and (home.parent / MAPPINGS_PAGE).exists():
+        others.append(("The mappings", f"../{MAPPINGS_PAGE}"))
 
     def linked(view: SweepView) -> list[dict[str, Any]]:
         pages = {run: f"{above}{PAGES}/{run}.html" for run in paged}
