@@ -115,6 +115,12 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
 RESTORED_CHANGES = ("decoding.", "hardware=", "hardware.", "data_dir=")
 """Beginnings of the overrides that a trained model takes: search, device, folder of corpora."""
 
+_REMOVED: dict[str, dict[str, object]] = {
+    "loss": {"label_smoothing": 0.0},
+    "decoding": {"replace_unknown": False},
+}
+"""Settings of earlier versions by group, with the only value that a model may have had."""
+
 
 def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
     """Restore the configuration of a run; where it is computed and stored is chosen anew.
@@ -134,6 +140,10 @@ def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
         if not isinstance(stored, DictConfig) or "task" not in stored:
             raise ConfigError(f"{path}: expected the configuration of a run")
         groups = {str(key): node for key, node in stored.items() if OmegaConf.is_dict(node)}
+        for group, removed in _REMOVED.items():
+            for key, value in removed.items():
+                if group in groups and groups[group].get(key) == value:
+                    del groups[group][key]
         named = {
             key: groups[key].name
             for key in ("task", "scale", "mapping", "structure", "loss")

@@ -128,7 +128,8 @@ def read_record(path: Path) -> Record:
         raise ResultsError(f"{path}: no such file") from None
     except (ValueError, RecursionError, AttributeError, KeyError, TypeError) as error:
         raise ResultsError(f"{path}: not the JSON of a record ({error!r})") from error
-    record = from_dict(Record, content, str(path))
+    # Earlier versions wrote no outdated settings.
+    record = from_dict(Record, {"outdated": [], **content}, str(path))
     if digest != _digest(content):
         raise DamagedFileError(f"{path} is damaged: it differs from the checksum in it")
     return record

@@ -49,3 +49,14 @@ def test_values_are_replaced_and_checked(tmp_path: Path) -> None:
     path.write_text("- 1\n")
     with pytest.raises(ConfigError, match="expected the configuration of a run"):
         restore_run(path, [])
+
+
+def test_settings_of_earlier_versions_may_have_the_value_that_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    config = compose_run(["task=nmt"])
+    text = to_yaml(config).replace("loss:\n", "loss:\n  label_smoothing: 0.0\n")
+    path.write_text(text.replace("decoding:\n", "decoding:\n  replace_unknown: false\n"), "utf-8")
+    assert settings(restore_run(path, [])) == settings(config)
+    path.write_text(text.replace("label_smoothing: 0.0", "label_smoothing: 0.1"), "utf-8")
+    with pytest.raises(ConfigError, match="loss: unknown label_smoothing"):
+        restore_run(path, [])

@@ -18,6 +18,7 @@ from repro.results import (
     record_path,
     run_folder,
 )
+from repro.results.record import _digest
 
 Make = Callable[..., Record]
 
@@ -95,6 +96,14 @@ def test_bad_files_are_named(tmp_path: Path, make_record: Make) -> None:
     path.unlink()
     with pytest.raises(ResultsError, match="no such file"):
         read_record(path)
+
+
+def test_records_of_earlier_versions_are_read(tmp_path: Path, make_record: Make) -> None:
+    path = publish(tmp_path, make_record())
+    content = json.loads(path.read_text(encoding="utf-8"))
+    del content["outdated"], content["sha256"]
+    path.write_text(json.dumps({**content, "sha256": _digest(content)}), encoding="utf-8")
+    assert read_record(path) == make_record()
 
 
 def test_damaged_records_are_left_out_unless_their_run_is_there(
