@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any, TypeVar
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+import yaml
+from omegaconf._utils import get_yaml_loader
 from yaml import YAMLError
 from yaml.error import MarkedYAMLError
 
+from repro import typed
 from repro.config.errors import ConfigError
 
 T = TypeVar("T")
@@ -26,20 +27,16 @@ def load_structured(kind: type[T], path: Path, **values: Any) -> T:
             names the file.
     """
     try:
-        content = OmegaConf.load(path)
-        # No other code refers to the arguments, so merging need not copy them.
-        merged = OmegaConf.unsafe_merge(OmegaConf.structured(kind), values, content)
-        loaded = OmegaConf.to_object(merged)
+        # OmegaConf's loader refuses keys that are there twice. Its merging takes ten times as long
+        # as `typed`: seconds for all experiments.
+        content = yaml.load(path.read_text(encoding="utf-8"), get_yaml_loader())
+        return typed.build(kind, {**values, **content})
     except YAMLError as error:
         raise ConfigError(yaml_problem(error, path)) from error
-    except OmegaConfBaseException as error:
-        raise ConfigError(f"{path}: {' '.join(str(error).split())}") from error
-    except (OSError, TypeError, ValueError, RecursionError) as error:  # not a mapping, not UTF-8
-        if isinstance(error, OSError) and error.filename is not None:
-            raise
+    except (TypeError, RecursionError) as error:
         raise ConfigError(f"{path}: expected a mapping in YAML ({error})") from error
-    assert isinstance(loaded, kind)
-    return loaded
+    except ValueError as error:  # not UTF-8 as well
+        raise ConfigError(f"{path}: {error}") from error
 
 
 def yaml_problem(error: YAMLError, path: Path | None = None) -> str:

@@ -4,30 +4,21 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from functools import cache, cached_property
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
+from repro import typed
 from repro.checksums import DamagedFileError
 from repro.config.identity import flattened
 from repro.errors import ResultsError
 
 T = TypeVar("T")
 KINDS = ("run", "ensemble")
-_WORDS = {
-    str: "a text",
-    int: "an integer",
-    float: "a finite number",
-    bool: "true or false",
-    dict: "an object",
-    list: "a list",
-}
 _DIVERGED = 1000.0
 """Larger losses count as divergence: they are means over symbols, pairs or trees, and of models
 that learn hundreds at most."""
-_TOO_LARGE = 1e308
-"""Integers of JSON above it become no float."""
 
 
 @dataclass(frozen=True)
@@ -128,28 +119,21 @@ def read_record(path: Path) -> Record:
         raise ResultsError(f"{path}: no such file") from None
     except (ValueError, RecursionError, AttributeError, KeyError, TypeError) as error:
         raise ResultsError(f"{path}: not the JSON of a record ({error!r})") from error
-    # Earlier versions wrote no outdated settings.
-    record = from_dict(Record, {"outdated": [], **content}, str(path))
+    record = from_dict(Record, content, str(path))
     if digest != _digest(content):
         raise DamagedFileError(f"{path} is damaged: it differs from the checksum in it")
     return record
 
 
 def from_dict(kind: type[T], content: Mapping[str, Any], place: str) -> T:
-    """Create a dataclass from a mapping with exactly its fields.
+    """Create a dataclass from a mapping of its fields.
 
     Raises:
         ResultsError: a field is missing, unknown or invalid; the message names ``place``.
     """
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    missing = [name for name in names if name not in content]
-    unknown = sorted(set(content) - set(names))
-    if missing or unknown:
-        raise ResultsError(f"{place}: missing fields {missing}, unknown fields {unknown}")
     try:
-        check_types(kind, content)
-        return kind(**content)
-    except ResultsError as error:
+        return typed.build(kind, content)
+    except ValueError as error:
         raise ResultsError(f"{place}: {error}") from None
 
 
@@ -159,30 +143,10 @@ def check_types(kind: type, content: Mapping[str, Any]) -> None:
     Raises:
         ResultsError: a field has the wrong type, or is a number that is not finite.
     """
-    for name, wanted in _hints(kind).items():
-        _check_type(f"field {name!r}", content[name], wanted)
-
-
-_hints = cache(get_type_hints)
-
-
-def _check_type(place: str, value: Any, kind: Any) -> None:
-    if type(value) is kind is not float or kind is Any:
-        return
-    parts, null = get_args(kind), ""
-    if type(None) in parts:
-        if value is None:
-            return
-        kind, null = parts[0], " or null"
-    wanted = get_origin(kind) or kind
-    holds = type(value) is wanted
-    if wanted is float:
-        holds = type(value) in (int, float) and abs(value) < _TOO_LARGE  # false for NaN
-    if not holds:
-        raise ResultsError(f"{place} is {value!r}; expected {_WORDS[wanted]}{null}")
-    if wanted in (dict, list):
-        for key, item in value.items() if wanted is dict else enumerate(value):
-            _check_type(f"{place}[{key!r}]", item, parts[-1])
+    try:
+        typed.check(kind, content)
+    except ValueError as error:
+        raise ResultsError(str(error)) from None
 
 
 def _digest(content: dict[str, Any]) -> str:
