@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any, cast, get_type_hints
@@ -51,6 +51,7 @@ class ExtensionSearchPath(SearchPathPlugin):
             search_path.append("extension", f"file://{folder}")
 
 
+@cache
 def register_schemas() -> None:
     """Register the schemas under the names that the defaults lists of YAML files use."""
     Plugins.instance().register(ExtensionSearchPath)

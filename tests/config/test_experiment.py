@@ -60,7 +60,11 @@ def test_a_scale_has_its_own_seeds_and_overrides(folder: Path) -> None:
         ("seeds: [1, 2]", "seeds: [one]", "'seeds'[0] is 'one'"),
         ("seeds: [1, 2]", "seeds: [1]\nseeds: [2]", "seeds"),
         ('"x": [loss', "1: [loss", "a key of field 'rows'[0].values is 1"),
-        ("{demo: {}, small: {seeds: [7]", "{demo: {}, small: {seed: [7]", "unknown fields ['seed']"),
+        (
+            "{demo: {}, small: {seeds: [7]",
+            "{demo: {}, small: {seed: [7]",
+            "unknown fields ['seed']",
+        ),
         ("metric=test/accuracy", "metric=test/accuracy, relative_to=z", "relative_to of ['c']"),
     ],
 )
