@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -142,6 +142,11 @@ def may_match(overrides: Sequence[str], recorded: Mapping[str, Any]) -> bool:
     """Return whether no override contradicts recorded settings, without composing any."""
     stated = dict(item.lstrip("+").split("=", 1) for item in overrides if "=" in item)
     for key, text in stated.items():
+        if key in ("mapping", "structure", "loss"):  # cross_entropy has the name softmax
+            known = recorded.get(f"{key}.name")
+            if known is not None and _declared_name(key, text) not in (None, known):
+                return False
+            continue
         name = f"{key}.name" if key in ("task", "scale") else key
         if name not in recorded:
             continue
@@ -162,3 +167,12 @@ def may_match(overrides: Sequence[str], recorded: Mapping[str, Any]) -> bool:
 
 
 _parsed = lru_cache(maxsize=4096)(yaml.safe_load)
+
+
+@cache
+def _declared_name(group: str, choice: str) -> str | None:
+    """Return the ``name`` in the file of a choice; None if there is no such file or name."""
+    paths = (folder / group / f"{choice}.yaml" for folder in conf_dirs())
+    path = next((path for path in paths if path.exists()), None)
+    content = None if path is None else yaml.safe_load(path.read_text(encoding="utf-8"))
+    return content.get("name") if isinstance(content, dict) else None

@@ -16,9 +16,10 @@ def test_quick_refusals_are_right() -> None:
     assert not may_match(["task=nmt"], run)
     assert not may_match(["mapping.alpha=2"], run)
     assert not may_match(["seed=1"], run)
-    assert may_match(["data.generated=true", "unknown.key=3", "mapping=softmax"], run) is (
-        run["data.generated"] is True
-    )
+    assert not may_match(["mapping=softmax"], run)
+    assert not may_match(["loss=cross_entropy"], run)
+    assert may_match(["mapping=entmax", "loss=entmax", "mapping=of_an_extension"], run)
+    assert may_match(["data.generated=true", "unknown.key=3"], run) is run["data.generated"]
 
 
 def test_kept_plans_are_used_until_the_configuration_changes(
