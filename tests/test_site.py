@@ -41,7 +41,7 @@ def test_pages_lead_to_pages_and_images(pages: Path) -> None:
 
 
 def test_reports_are_part_of_the_site(pages: Path) -> None:
-    for scale in ("small", "full"):
+    for scale in ("small", "subset", "full"):
         assert dead_links(pages / "results" / scale / "report.html") == []
 
 

@@ -33,7 +33,9 @@ def write_own_examples(archive: Archive, names: Collection[str]) -> None:
     runs = set[str]()
     for experiment in map(load_experiment, names):
         plan = experiment.drawing
-        if plan and not experiment.computed and figure_kind(plan.name).shows_own(archive.scale):
+        if plan is None or experiment.computed or archive.scale not in experiment.scales:
+            continue
+        if figure_kind(plan.name).shows_own(archive.scale):
             runs |= {one.run_id for one in archive.measurements(experiment)}
     for run in sorted(runs):
         folder = run_folder(archive.results_dir, archive.scale, run)

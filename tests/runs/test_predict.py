@@ -13,12 +13,13 @@ from predicted import printed
 import repro
 from repro.cli import main
 from repro.config.compose import compose_run
+from repro.config.experiment import list_experiments
 from repro.errors import DataError
-from repro.results import ResultsError, RunFolder
+from repro.results import Archive, ResultsError, RunFolder
 from repro.results.prediction import Wanted
 from repro.runs import loading
 from repro.runs.execute import execute, locate
-from repro.runs.own_examples import _write
+from repro.runs.own_examples import _write, write_own_examples
 
 
 @pytest.fixture(scope="module")
@@ -224,3 +225,8 @@ def test_the_page_shows_what_it_says(folder: RunFolder) -> None:
     failed, tried = doctest.testfile(page, module_relative=False, globs={"run": folder.path})
     assert tried >= 5
     assert failed == 0
+
+
+def test_artefacts_without_the_scale_have_no_own_examples(tmp_path: Path) -> None:
+    write_own_examples(Archive(tmp_path, "subset"), list_experiments())
+    assert not [*tmp_path.iterdir()]
