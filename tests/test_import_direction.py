@@ -8,9 +8,9 @@ import repro
 
 ROOT = Path(repro.__file__).parent
 ORDER = [
-    "errors", "typed", "checksums", "atomic", "compilation", "config", "data", "mappings", "structures",
-    "losses", "decoding", "models", "training", "evaluation", "results", "report", "tasks", "runs",
-    "app", "cli", "__main__", "__init__",  # the last has repro.load
+    "errors", "typed", "checksums", "atomic", "compilation", "config", "data", "mappings",
+    "structures", "losses", "decoding", "models", "training", "evaluation", "results", "report",
+    "tasks", "runs", "app", "cli", "__main__", "__init__",  # the last has repro.load
 ]  # fmt: skip
 NO_MODEL = {"evaluation", "results", "report"}
 

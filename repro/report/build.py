@@ -24,7 +24,6 @@ from repro.report.sweeps import SweepView
 from repro.results import (
     Archive,
     Record,
-    figure_path,
     require_writable,
     run_folder,
     scale_dir,
@@ -56,13 +55,9 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
     archive.plans.save()
     for section in document.sections:
         name, figure = section.experiment.name, section.figure
-        svg = None if figure is None else figure.svg
-        if names is not None and name not in names and svg is not None and svg.exists():
+        if names is not None and name not in names and figure is not None and figure.svg.exists():
             continue
-        if figure is not None and svg is None:
-            for suffix in ("svg", "png"):  # drawn from an earlier run that had an example
-                figure_path(results_dir, scale, name, suffix).unlink(missing_ok=True)
-        elif figure is not None:
+        if figure is not None:
             data = read_figure_data(results_dir, scale, name)
             assert data is not None
             render_figure(results_dir, scale, data)

@@ -97,8 +97,7 @@ class Section:
     @property
     def shown(self) -> bool:
         """Return whether it is a table, or a figure that is drawn."""
-        drawn = self.figure is not None and self.figure.svg is not None
-        return drawn or self.experiment.kind == "table"
+        return self.figure is not None or self.experiment.kind == "table"
 
     @property
     def remarks(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -137,7 +136,7 @@ class Section:
         name, links = self.experiment.name, []
         if self.experiment.kind == "table":
             links = [(s.upper(), f"tables/{name}.{s}") for s in ("csv", "tex")]
-        if self.figure is not None and self.figure.svg is not None:
+        if self.figure is not None:
             links += [(s.upper(), f"figures/{name}.{s}") for s in ("png", "svg", "json")]
         return links
 
@@ -406,9 +405,7 @@ def build_section(
         *tuning_remarks(experiment, records, scale),
     ]
     if not shown:
-        state = undrawn
-        if figure is not None:
-            state = "drawn" if figure.svg else "no such example at this scale"
+        state = undrawn if figure is None else "drawn"
     else:
         missing = table.cells_wanted - table.cells_found
         state = f"{counted(table.provenance.runs, 'run')}, {len(table.columns_found)} of "

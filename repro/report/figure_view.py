@@ -5,8 +5,8 @@ from pathlib import Path
 
 from repro.config.experiment import Experiment
 from repro.evaluation.metrics import metric_of
-from repro.report.figures import FigureData
-from repro.report.figures.kinds import MISSING, choice_in_words, place_in_words, shown_examples
+from repro.report.figures import FigureData, refuse_malformed
+from repro.report.figures.kinds import choice_in_words, place_in_words, shown_examples
 from repro.results import figure_path
 
 
@@ -15,13 +15,13 @@ class FigureView:
     """Figure with its texts.
 
     Attributes:
-        svg: file of the drawing; None if no example shows what the figure is about.
+        svg: file of the drawing.
         description: alternative text of the drawing.
         lines: caption with remarks, and a description of the paper's figure if there is one.
         run: which run is shown and why, or that there is none.
     """
 
-    svg: Path | None
+    svg: Path
     description: str
     lines: tuple[str, ...]
     run: str
@@ -30,18 +30,20 @@ class FigureView:
 def figure_view(
     results_dir: Path, scale: str, experiment: Experiment, data: FigureData
 ) -> FigureView:
-    """Collect what the report says about a figure."""
+    """Collect what the report says about a figure.
+
+    Raises:
+        ResultsError: the data do not fit the kind of figure.
+    """
     kind, plan = data.kind, experiment.drawing
     said = (plan.published if plan else "").removeprefix(f"{experiment.place.split(',')[0]}: ")
     published = f"In the paper: {said}" if said else ""
-    if MISSING in data.example:
-        reason = f"No figure at this scale: {data.example[MISSING]}"
-        return FigureView(None, reason, tuple(filter(None, (reason, published))), _shown(data))
     caption = plan.caption if plan else ""
-    parts = (caption, kind.remark(data.example), choice_in_words(data.example))
-    lines = tuple(filter(None, (" ".join(filter(None, parts)), published)))
     svg = figure_path(results_dir, scale, experiment.name, "svg")
-    return FigureView(svg, kind.describe(data.example), lines, _shown(data))
+    with refuse_malformed(experiment.name):
+        parts = (caption, kind.remark(data.example), choice_in_words(data.example))
+        lines = tuple(filter(None, (" ".join(filter(None, parts)), published)))
+        return FigureView(svg, kind.describe(data.example), lines, _shown(data))
 
 
 def _shown(data: FigureData) -> str:

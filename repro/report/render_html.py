@@ -44,8 +44,9 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
         above: relative path from the report to the folder that contains ``pages``.
     """
     # Drawings are inserted unescaped: this package made them and escaped all of their text.
-    drawn = {s.anchor: s.figure.svg for s in document.sections if s.figure is not None}
-    drawn |= {view.sweep.anchor: view.svg for view in document.sweeps}
+    drawn: dict[str, Path | None] = {
+        s.anchor: s.figure.svg for s in document.sections if s.figure is not None
+    }
     generated = document.scale == GENERATED_SCALE
     paged = {page.stem for page in pages.glob("*.html")} if pages else set()
     home = pages.parent if pages else Path()

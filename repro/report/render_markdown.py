@@ -63,7 +63,7 @@ def markdown_report(document: Document, folder: Path) -> str:
     for section in document.sections:
         parts += [f'<a id="{section.anchor}"></a>', f"## {headings[section.anchor]}"]
         if (figure := section.figure) is not None:
-            parts += [drawn(figure.svg, figure.description)] if figure.svg is not None else []
+            parts.append(drawn(figure.svg, figure.description))
             parts.append(" ".join(escape_markdown(line) for line in figure.lines))
         parts += _body(section)
     old = [view for view in document.sweeps if view not in document.new_sweeps]

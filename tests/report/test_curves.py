@@ -11,8 +11,7 @@ from figure_runs import figure_run, runs_in
 
 from repro.config.experiment import Axis, Column, Drawing, Experiment
 from repro.report import build_report, document, export_figure_data
-from repro.report.figure_view import figure_view
-from repro.report.figures import FigureData, FigureRuns, read_figure_data
+from repro.report.figures import FigureRuns, read_figure_data
 from repro.report.figures.canvas import plain_style
 from repro.report.figures.curves import (
     AccuracyOverTime,
@@ -202,17 +201,6 @@ def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
         encoding="utf-8"
     )
     assert "<dt>shown</dt><dd>all runs; run 12 (output 1, corpus made-up, seed 2)" in html
-
-
-def test_the_section_names_the_runs_of_every_row(
-    tmp_path: Path, figure_experiment: Experiment, make_record: Callable[..., Measurement]
-) -> None:
-    reason = {"missing": "Nothing fits.", "runs": {"softmax": "aa", "fusedmax": "bb"}}
-    data = FigureData("paper2020/figure9", "longer_summary", reason, record=make_record())
-    view = figure_view(tmp_path, "demo", figure_experiment, data)
-    assert view.svg is None
-    assert "softmax aa, fusedmax bb" in view.run
-    assert view.lines[0].endswith("Nothing fits.")
 
 
 def test_the_gap_is_that_of_equal_updates() -> None:

@@ -1,20 +1,22 @@
 """Figures that show what several runs make of the same sentence."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from figure_runs import runs_of
 
-from repro.report.figures import figure_kind
+from repro.config.experiment import Experiment
+from repro.report.figure_view import figure_view
+from repro.report.figures import FigureData, figure_kind
 from repro.report.figures.canvas import plain_style
 from repro.report.figures.comparison import SINK, Sentence, choose_sentences, shown_sentences
 from repro.report.figures.heatmap import clusters
-from repro.report.figures.kinds import MISSING, OWN, RULE, choice_in_words
-from repro.report.figures.sentence_panels import SentencePanels, repeated_words
+from repro.report.figures.kinds import OWN, RULE, choice_in_words
+from repro.report.figures.sentence_panels import NOT_SHOWN, SentencePanels, repeated_words
 from repro.report.figures.translations import MISSED, MISTAKEN, Translations, common_words
-from repro.results import ResultsError
+from repro.results import Measurement, ResultsError
 
 Row = dict[str, Any]
 
@@ -118,17 +120,26 @@ def test_the_shorter_summary_is_where_both_say_least() -> None:
     )
 
 
-def test_a_figure_without_a_sentence_that_shows_its_point_has_no_example() -> None:
+def test_a_figure_without_a_sentence_that_shows_its_point_says_so() -> None:
     found = runs("a|b|c", "a|b|c", "a|b|c", names=("fusedmax", "oscarmax", "sparsemax"))
     for kind in (LONGER, SHORTER):
-        assert kind.gather(runs_of(found)).keys() == {MISSING}
+        closest = kind.gather(runs_of(found))
+        assert shown(closest) == [2]  # the longest source
+        assert kind.remark(closest).startswith(NOT_SHOWN)
         preferred = kind.gather(runs_of(found, ["w w w"]))
         assert (shown(preferred), preferred["sentences"][0][OWN]) == ([1], True)
     longer = runs("a|a a a|a", "a|a|a", "a|a|a")
-    assert shown(replace(LONGER, longest=3).gather(runs_of(longer))) == [1]
-    assert replace(LONGER, longest=2).gather(runs_of(longer)).keys() == {
-        MISSING
-    }  # the sentence does not fit
+    assert shown(LONGER.gather(runs_of(longer))) == [1]
+    assert NOT_SHOWN not in LONGER.remark(LONGER.gather(runs_of(longer)))
+
+
+def test_the_section_names_the_runs_of_every_row(
+    tmp_path: Path, figure_experiment: Experiment, make_record: Callable[..., Measurement]
+) -> None:
+    example = LONGER.gather(runs_of(runs("a|b|c", "a|b|c", "a|b|c")))
+    example["runs"] = {"softmax": "aa", "fusedmax": "bb"}
+    data = FigureData("paper2020/figure9", "longer_summary", example, record=make_record())
+    assert "softmax aa, fusedmax bb" in figure_view(tmp_path, "demo", figure_experiment, data).run
 
 
 def test_sentences_of_other_splits_are_shown_on_request_only() -> None:

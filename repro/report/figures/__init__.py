@@ -7,6 +7,7 @@ from repro.report.figures.data import (
     draw_figure,
     export_figure_data,
     read_figure_data,
+    refuse_malformed,
     render_figure,
     write_figure_data,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "figure_kind",
     "figure_kinds",
     "read_figure_data",
+    "refuse_malformed",
     "render_figure",
     "write_figure_data",
 ]

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
@@ -187,16 +188,22 @@ def draw_figure(data: FigureData) -> tuple[str, bytes]:
     """
     from repro.report.figures.canvas import plain_style
 
+    with refuse_malformed(data.experiment), plain_style():
+        canvas = data.kind.draw(data.example)
+        svg = canvas.svg(data.experiment, data.kind.describe(data.example))
+        png = canvas.png(**{DIGEST: data.digest})
+    return f"<!-- {DIGEST}: {data.digest} -->\n{svg}", png
+
+
+@contextmanager
+def refuse_malformed(experiment_name: str) -> Iterator[None]:
+    """Raise ResultsError where data do not fit their kind of figure."""
     try:
-        with plain_style():
-            canvas = data.kind.draw(data.example)
-            svg = canvas.svg(data.experiment, data.kind.describe(data.example))
-            png = canvas.png(**{DIGEST: data.digest})
+        yield
     except ResultsError:
         raise
     except _MALFORMED as error:
-        raise ResultsError(f"{data.experiment}: malformed data ({error!r})") from error
-    return f"<!-- {DIGEST}: {data.digest} -->\n{svg}", png
+        raise ResultsError(f"{experiment_name}: malformed data ({error!r})") from error
 
 
 @cache

@@ -18,8 +18,6 @@ Row = Mapping[str, Any]
 VALIDATION = "dev"
 RULE, OWN = "rule", "preferred"
 """Keys of a figure's data: the rule in words; whether ``drawing.prefer`` names an example."""
-MISSING = "missing"
-"""Key of the note that takes the place of the data if no example suits the figure."""
 _SPLITS = {VALIDATION: "validation", "test": "test", "train": "training", OWN_SPLIT: "own"}
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -13,13 +13,14 @@ from repro.data.sentence_search import sentence_key
 from repro.report.figures.canvas import Canvas
 from repro.report.figures.comparison import Sentence, choose_sentences, shown_sentences
 from repro.report.figures.heatmap import CLUSTERED, END, Panel
-from repro.report.figures.kinds import MISSING, OWN, Figure, FigureRuns, Row
+from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.panels import Block, draw_blocks, has_bullets
 from repro.results import ResultsError
 
 SOFT = "softmax"
 """Mapping whose zeros are all underflow."""
 REPEATED = "#b3422d"
+NOT_SHOWN = "No stored sentence shows what the paper's figure shows; this one comes closest."
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,6 @@ class SentencePanels(Figure):
         excess: how well a sentence shows the effect that the figure is about, above zero if it
             does; None shows the longest sources.
         point: what ``excess`` measures, in words.
-        missing: note that replaces the figure if no sentence shows the effect.
     """
 
     shows: ClassVar[str] = "the best run of each row"
@@ -43,17 +43,12 @@ class SentencePanels(Figure):
     repetitions: bool = False
     excess: Callable[[Sentence], int] | None = None
     point: str = ""
-    missing: str = ""
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         rule = f"the longest source of at most {self.longest} symbols"
         if self.excess is not None:
             rule = f"{self.point}; at most {self.longest} words"
-        data = choose_sentences(runs, self._rank, self.count, rule)
-        first = Sentence(data["sentences"][0])
-        if self.excess is None or first.row[OWN]:
-            return data
-        return data if self._fits(first) and self.excess(first) > 0 else {MISSING: self.missing}
+        return choose_sentences(runs, self._rank, self.count, rule)
 
     def draw(self, data: Row) -> Canvas:
         sentences = shown_sentences(data)
@@ -73,8 +68,10 @@ class SentencePanels(Figure):
     def remark(self, data: Row) -> str:
         sentences = shown_sentences(data)
         lengths = ", ".join(f"{p.label} {len(p.words)}" for p in sentences[0].panels)
+        shown = self.excess is None or self.excess(sentences[0]) > 0
         bullets = f"Words to which {CLUSTERED} gives equal weights bear the same bullet."
         parts = [
+            "" if shown else NOT_SHOWN,
             f"Words of the outputs: {lengths}." if self.excess else "",
             bullets if has_bullets([panel for one in sentences for panel in one.panels]) else "",
             repetitions_in_words(sentences) if self.repetitions else "",
@@ -175,13 +172,11 @@ FIGURES = {
         longest=26,
         excess=longer,
         point="the summary by fusedmax exceeds the longest of the others the most",
-        missing="In no stored sentence that fits, fusedmax says more than all others.",
     ),
     "shorter_summary": SentencePanels(
         1,
         longest=26,
         excess=shorter,
         point="the summaries by fusedmax and oscarmax fall short of the others the most",
-        missing="In no stored sentence that fits, fusedmax and oscarmax say less than all others.",
     ),
 }
