@@ -28,7 +28,6 @@ class PlannedRun:
         value: value of the tuned setting; ``None`` if nothing is tuned.
         cell: the overrides of every run of the cell.
         setting: key of the tuned setting.
-        superseded: overrides of the scale's earlier protocol.
     """
 
     experiment: str
@@ -38,7 +37,6 @@ class PlannedRun:
     cell: tuple[str, ...]
     setting: str = ""
     value: float | None = None
-    superseded: tuple[str, ...] = ()
 
     @property
     def overrides(self) -> tuple[str, ...]:
@@ -74,7 +72,6 @@ def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
                     *experiment.base, f"scale={scale}", *plan.overrides, *own, *column.overrides
                 ),
                 setting="" if tune is None else tune.key,
-                superseded=tuple(plan.superseded),
             )  # fmt: skip
             if tune is None:
                 yield from (replace(first, seed=seed) for seed in seeds)

@@ -14,7 +14,7 @@ from repro.config.claims import Bound, Order, Predicate, Spread
 from repro.config.experiment import Column, Experiment
 from repro.evaluation.metrics import best_value, metric_of
 from repro.report.cell import measured, number_text
-from repro.report.table import CellKey, chosen_records, index_records, version_of
+from repro.report.table import CellKey, chosen_records, index_records
 from repro.results import Measurement
 
 LEVEL = 0.05
@@ -168,9 +168,9 @@ def every(contrasts: Iterable[Contrast]) -> Outcome:
     return at_least(len(parts), parts)
 
 
-def _by_seed(runs: Runs) -> dict[tuple[Any, ...], float]:
-    """Return the values by seed and version: runs of several cells that share them are paired."""
-    return {(one.seed, *version_of(one)): one.value for one in runs}
+def _by_seed(runs: Runs) -> dict[tuple[int | None, int], float]:
+    """Return the values by seed and epoch: runs of several cells that share them are paired."""
+    return {(one.seed, one.epoch): one.value for one in runs}
 
 
 def estimate(weighted: Sequence[tuple[float, Runs]]) -> tuple[float, float | None, float]:

@@ -433,17 +433,15 @@ def build_section(
 
 
 def _earlier_note(table: Table, records: Sequence[Measurement], everywhere: bool) -> str:
-    """Explain which values are from earlier code: its epochs and settings; blank without any."""
+    """Explain which values are from earlier code, with its epochs; blank without any."""
     shown = {run.run_id for row in table.rows for cell in row.cells for run in cell.runs}
     earlier = [one for one in records if one.earlier and one.run_id in shown]
     if not earlier:
         return ""
     values = "Every value was" if everywhere else EARLIER
     epochs = ", ".join(map(str, sorted({one.epoch for one in earlier})))
-    departs = dict.fromkeys(item for one in earlier for item in one.departs)
-    settings = f"; settings then: {', '.join(departs)}" if departs else ""
     return (
-        f"{values} computed by an earlier version of the code (numeric epoch {epochs}{settings}); "
+        f"{values} computed by an earlier version of the code (numeric epoch {epochs}); "
         "--fresh repeats these runs."
     )
 

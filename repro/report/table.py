@@ -12,13 +12,12 @@ from repro.report.provenance import FULL_SCALE, Provenance, provenance_of
 from repro.results import Comparison, Measurement, ResultsError
 
 CellKey = tuple[str, str, str]
-Version = tuple[int | str, ...]
 RATIO_DIGITS = 2
 MOST_DIGITS = 4
 MARKS = "ᵃᵇᶜᵈᵉᶠᵍʰ"
 """Marks of the departures of an experiment, in order; as many as an experiment may have."""
 EARLIER = "†"
-"""Mark of values that an earlier version of the code or protocol computed."""
+"""Mark of values that an earlier version of the code computed."""
 DIVERGED = "‡"
 """Mark of values of runs whose training diverged."""
 COLLAPSED = "¶"
@@ -239,16 +238,11 @@ def chosen_records(
             if experiment.tuning_of(one.row) is None
             or (one.tuned is not None and one.tuned == best.get((one.row, one.column)))
         ]
-    newest: dict[tuple[str, str, str], Version] = {}
+    newest: dict[tuple[str, str, str], int] = {}
     for one in chosen:
         cell = one.row, one.column, one.kind
-        newest[cell] = max(newest.get(cell, version_of(one)), version_of(one))
-    return [one for one in chosen if version_of(one) == newest[one.row, one.column, one.kind]]
-
-
-def version_of(run: Measurement) -> Version:
-    """Return the numeric epoch and the changed defaults of a run; of newer runs it is larger."""
-    return run.epoch, -len(run.departs), *run.departs
+        newest[cell] = max(newest.get(cell, one.epoch), one.epoch)
+    return [one for one in chosen if one.epoch == newest[one.row, one.column, one.kind]]
 
 
 def tuning_values(

@@ -17,9 +17,6 @@ from repro.results.layout import plans_path
 from repro.results.record import Record, check_types
 from repro.results.store import read_records
 
-_Found = tuple[Record, Sequence[str]]
-"""Record of a planned run, and its outdated settings."""
-
 
 @dataclass(frozen=True)
 class Measurement:
@@ -46,20 +43,13 @@ class Measurement:
     versions: str
     wall_time: float
     tuned: float | None  # value of the setting that is tuned in this cell; None if none is
-    departs: list[str]  # KEY=VALUE of the outdated settings of the run
     diverged: bool = False  # whether the training of the run diverged
 
     def __post_init__(self) -> None:
         check_types(Measurement, vars(self))
 
     @classmethod
-    def of(
-        cls,
-        record: Record,
-        metric: str,
-        run: PlannedRun | None = None,
-        departs: Sequence[str] = (),
-    ) -> Self:
+    def of(cls, record: Record, metric: str, run: PlannedRun | None = None) -> Self:
         """Take one metric of a record, as a measurement of the cell of a planned run if any."""
         return cls(
             row="" if run is None else run.row,
@@ -68,15 +58,14 @@ class Measurement:
             value=float(record.metrics[metric]),
             signature=record.signatures[metric],
             tuned=None if run is None else run.value,
-            departs=list(departs),
             diverged=record.diverged,
             **{name: getattr(record, name) for name in _OF_RUN},
         )
 
     @property
     def earlier(self) -> bool:
-        """Return whether the run is of another numeric epoch, or has outdated settings."""
-        return self.epoch != NUMERIC_EPOCH or bool(self.departs)
+        """Return whether the run is of another numeric epoch."""
+        return self.epoch != NUMERIC_EPOCH
 
 
 _OF_RUN = sorted({one.name for one in fields(Measurement)} & {one.name for one in fields(Record)})
@@ -89,7 +78,7 @@ class Archive:
         results_dir: the results folder.
         scale: name of the scale.
         extra: by artefact, overrides to add to its planned configurations.
-        fresh: ignore runs of other numeric epochs, or with outdated settings.
+        fresh: ignore runs of other numeric epochs.
     """
 
     def __init__(
@@ -105,7 +94,7 @@ class Archive:
             for name, overrides in (extra or {}).items()
         }
         self.plans = Plans(plans_path(results_dir, scale))
-        self._found: dict[tuple[tuple[str, ...], ...], _Found | None] = {}
+        self._found: dict[tuple[str, ...], Record | None] = {}
         self._measured: dict[str, list[Measurement]] = {}
 
     @cached_property
@@ -124,40 +113,23 @@ class Archive:
     def find(self, run: PlannedRun) -> Record | None:
         """Find the recorded run of a planned configuration.
 
-        Of several, one without outdated settings is preferred, then one of the newest epoch, then
-        the one that finished last.
+        Of several, one of the newest epoch is preferred, then the one that finished last.
         """
-        found = self._find(run)
-        return None if found is None else found[0]
-
-    def _find(self, run: PlannedRun) -> _Found | None:
         overrides = (*run.overrides, *self._extra.get(run.experiment, ()))
+        if overrides not in self._found:  # artefacts share many configurations
+            self._found[overrides] = max(
+                (one for one in self._by_seed[run.seed] if self._matches(overrides, one)),
+                key=lambda one: (one.epoch, one.finished, one.run_id),
+                default=None,
+            )
+        return self._found[overrides]
 
-        def preference(found: _Found) -> tuple[bool, int, str, str]:
-            record, departs = found
-            return not departs, record.epoch, record.finished, record.run_id
-
-        key = overrides, run.superseded
-        if key not in self._found:  # artefacts share many configurations
-            candidates = [
-                (record, (*protocol, *departs))
-                for protocol in dict.fromkeys([(), () if self.fresh else run.superseded])
-                for record in self._by_seed[run.seed]
-                if (departs := self._departs((*overrides, *protocol), record)) is not None
-            ]
-            self._found[key] = max(candidates, key=preference, default=None)
-        return self._found[key]
-
-    def _departs(self, overrides: tuple[str, ...], record: Record) -> list[str] | None:
-        """List the outdated settings of a run; None if it is not a run of this configuration."""
-        known = {key: v for key, v in record.settings.items() if key not in record.outdated}
-        if not may_match(overrides, known):
-            return None
-        plan = self.plans[overrides]
-        changed = [key for key in plan if record.settings.get(key, ...) != plan[key]]
-        if changed and (self.fresh or {*changed} - {*record.outdated}):
-            return None
-        return [f"{key}={record.settings[key]}" for key in changed]
+    def _matches(self, overrides: tuple[str, ...], record: Record) -> bool:
+        """Return whether a run has the configuration that overrides compose."""
+        known = record.settings
+        return may_match(overrides, known) and all(
+            known.get(key, ...) == value for key, value in self.plans[overrides].items()
+        )
 
     def measurements(self, experiment: Experiment) -> list[Measurement]:
         """Return every metric of every recorded run of an artefact, including tuning runs."""
@@ -169,24 +141,23 @@ class Archive:
             planned += new
             found = {run: self.find(run) for run in planned}
             new = following_runs(experiment, self.scale, found)
-        known = [(run, *match) for run in planned if (match := self._find(run)) is not None]
+        known = [(run, match) for run in planned if (match := self.find(run)) is not None]
         # A cell that shows an ensemble needs the one whose members are exactly its runs.
         shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
-        members: dict[tuple[str, str], list[tuple[PlannedRun, Record, Sequence[str]]]]
-        members = defaultdict(list)
+        members = defaultdict[tuple[str, str], list[tuple[PlannedRun, Record]]](list)
         for one in known:
             if one[0].column in shown:
                 members[one[0].row, one[0].column].append(one)
         for runs in members.values():
-            names, (run, _, departs) = sorted(record.run_id for _, record, _ in runs), runs[0]
+            names, run = sorted(record.run_id for _, record in runs), runs[0][0]
             known += [
-                (run, record, departs)
+                (run, record)
                 for record in self.records
                 if record.kind == "ensemble" and sorted(record.members) == names
             ]
         measured = [
-            Measurement.of(record, metric, run, departs)
-            for run, record, departs in known
+            Measurement.of(record, metric, run)
+            for run, record in known
             for metric in sorted(record.metrics)
         ]
         self._measured[experiment.name] = measured
@@ -204,7 +175,7 @@ class Archive:
                     continue
                 tuned = record.settings.get(run.setting, run.value)
                 same = replace(run, seed=record.seed, value=tuned).overrides
-                if self._departs(same, record) is not None:
+                if self._matches(same, record):
                     found.append(name)
                     break
         return found

@@ -4,7 +4,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -43,8 +43,6 @@ class Record:
         finished: time of its end, UTC, ISO 8601; blank if unknown.
         command: shell command that repeats the run.
         members: names of the runs of an ensemble; empty for a run.
-        outdated: settings, with dotted keys, whose default or protocol has changed since the run.
-            They are not compared when a cell looks for its runs, and its value is marked.
 
     Raises:
         ResultsError: a field has the wrong type or is out of range.
@@ -67,7 +65,6 @@ class Record:
     finished: str
     command: str
     members: list[str]
-    outdated: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         check_types(Record, vars(self))
@@ -119,7 +116,9 @@ def read_record(path: Path) -> Record:
         raise ResultsError(f"{path}: no such file") from None
     except (ValueError, RecursionError, AttributeError, KeyError, TypeError) as error:
         raise ResultsError(f"{path}: not the JSON of a record ({error!r})") from error
-    record = from_dict(Record, content, str(path))
+    # Earlier versions stored which settings were outdated; such a record fills no cell any more.
+    known = {name: value for name, value in content.items() if name != "outdated"}
+    record = from_dict(Record, known, str(path))
     if digest != _digest(content):
         raise DamagedFileError(f"{path} is damaged: it differs from the checksum in it")
     return record

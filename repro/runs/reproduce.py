@@ -46,7 +46,7 @@ class Request:
         scale: ``demo``, ``small`` or ``full``.
         overrides: further overrides, for example ``["data_dir=...", "hardware=cuda"]``.
         columns: columns whose runs to execute; None for all.
-        fresh: repeat runs recorded under an earlier numeric epoch or protocol.
+        fresh: repeat runs recorded under an earlier numeric epoch.
         dry_run: only list the runs of the first round.
     """
 

@@ -226,7 +226,6 @@ def finish(
         wall_time=seconds,
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         members=list(members),
-        outdated=[],
         **environment,
     )
     run.folder.write_record(record)

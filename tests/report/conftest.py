@@ -28,7 +28,6 @@ RECORD = Measurement(
     versions="python 3.11; torch 2.13",
     wall_time=60.0,
     tuned=None,
-    departs=[],
 )
 EXPERIMENT = Experiment(
     paper="paper2020",

@@ -175,10 +175,10 @@ def test_values_of_earlier_versions_are_marked(
         assert "| **52.00 ± 1.00** |" in table
         assert f"| {shown} |" in table
         assert ("(numeric epoch 0)" in page.read_text(encoding="utf-8")) == ("†" in shown)
-    departing = [replace(one, departs=["precision=bf16"]) for one in records]
-    page = build_report(filled(archive.results_dir, "demo", {name: departing}), [name])
+    every = [replace(one, epoch=0) for one in records]
+    page = build_report(filled(archive.results_dir, "demo", {name: every}), [name])
     text = page.read_text(encoding="utf-8")
-    assert "settings then: precision=bf16" in text
+    assert "(numeric epoch 0)" in text
     assert "†" not in text  # one note in place of a mark at every value
 
 

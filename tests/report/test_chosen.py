@@ -86,25 +86,16 @@ def test_every_record_of_a_row_that_is_not_tuned_counts(
 
 
 @pytest.mark.parametrize(
-    ("versions", "shown"),
-    [
-        ([(4, []), (10, []), (10, [])], [2, 3]),
-        ([(10, []), (10, []), (9, [])], [1, 2]),
-        ([(9, []), (9, []), (10, [])], [3]),
-        ([(10, ["precision=bf16"]), (10, []), (10, [])], [2, 3]),
-        ([(10, []), (10, []), (10, [])], [1, 2, 3]),
-    ],
+    ("epochs", "shown"),
+    [([4, 10, 10], [2, 3]), ([10, 10, 9], [1, 2]), ([9, 9, 10], [3]), ([10, 10, 10], [1, 2, 3])],
 )
-def test_a_cell_pools_the_runs_of_one_version(
-    experiment: Experiment,
-    make_record: Make,
-    versions: list[tuple[int, list[str]]],
-    shown: list[int],
+def test_a_cell_pools_the_runs_of_one_epoch(
+    experiment: Experiment, make_record: Make, epochs: list[int], shown: list[int]
 ) -> None:
     some = replace(experiment, seeds=[1, 2, 3])
     records = [
-        make_record(seed=seed, run_id=f"r{seed}", value=60.0 + seed, epoch=epoch, departs=departs)
-        for seed, (epoch, departs) in enumerate(versions, start=1)
+        make_record(seed=seed, run_id=f"r{seed}", value=60.0 + seed, epoch=epoch)
+        for seed, epoch in enumerate(epochs, start=1)
     ]
     assert [one.seed for one in chosen_records(some, records, "full")] == shown
     first = records[0]

@@ -39,7 +39,6 @@ RECORD = Measurement(
     run_id="run", kind="run", row="", column="accuracy", seed=1,
     scale="demo", metric="test/label_accuracy", value=0.0, signature="acc", corpus="made-up",
     fingerprint="f", commit="c", device="cpu", versions="v", wall_time=1.0, epoch=1, tuned=None,
-    departs=[],
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from repro.config.planning import PlannedRun
 from repro.results import Archive, Record, publish
 
 CELL = ("task=morphology", "mapping=entmax", "scale=demo", "mapping.alpha=1.5")
-PLAN = PlannedRun("paper2020/table9", "a", "b", 2, CELL, superseded=("training.patience=17",))
+PLAN = PlannedRun("paper2020/table9", "a", "b", 2, CELL)
 
 
 @pytest.fixture
@@ -39,23 +39,12 @@ def test_equal_settings_match_and_others_do_not(tmp_path: Path, record: Callable
     assert found(tmp_path) == "same"
 
 
-def test_outdated_settings_are_told_and_give_way(
+def test_runs_of_an_earlier_epoch_fill_cells_until_there_are_new_ones(
     tmp_path: Path, record: Callable[..., str]
 ) -> None:
-    record("old", "precision=bf16", "training.decay=0.9", outdated=["precision"])
-    assert found(tmp_path) is None  # the decay is no setting of the plan
-    record("older", "precision=bf16", outdated=["precision"], epoch=NUMERIC_EPOCH + 1)
-    assert found(tmp_path) == "older"
-    assert found(tmp_path, fresh=True) is None
-    record("new")
-    assert found(tmp_path) == "new"
-
-
-def test_runs_of_an_earlier_protocol_fill_its_cells(
-    tmp_path: Path, record: Callable[..., str]
-) -> None:
-    record("old", "training.patience=17")
+    record("other", "precision=bf16")
+    record("old", epoch=NUMERIC_EPOCH - 1)
     assert found(tmp_path) == "old"
     assert found(tmp_path, fresh=True) is None
-    record("new", epoch=NUMERIC_EPOCH - 1)
+    record("new")
     assert found(tmp_path) == "new"

@@ -23,5 +23,4 @@ def record(row: str, column: str, seed: int, value: float, metric: str) -> Measu
         versions="",
         wall_time=1.0,
         tuned=None,
-        departs=[],
     )
