@@ -65,7 +65,7 @@ def fusedmax(
     if scores.size(dim) == 0:
         return scores.clone()
     rows = to_last(divided_by_gamma(wide, gamma, dim), dim)
-    return like_scores(FusedFunction.run(rows, lam)[0], scores, dim)
+    return like_scores(GroupedFunction.run(rows, lam, "fusedmax_forward")[0], scores, dim)
 
 
 def oscarmax(
@@ -106,7 +106,7 @@ def oscarmax(
         # Scores must not be centred, since this variant is not invariant to a common shift.
         return like_scores(sparsemax(_oscar_prox(to_last(wide / gamma, dim), lam)), scores, dim)
     rows = to_last(divided_by_gamma(wide, gamma, dim), dim)
-    return like_scores(OscarFunction.run(rows, lam)[0], scores, dim)
+    return like_scores(GroupedFunction.run(rows, lam, "oscarmax_forward")[0], scores, dim)
 
 
 def check_lam(lam: float) -> float:
@@ -166,7 +166,13 @@ def grouped_backward(probs: Tensor, groups: Tensor, grad: Tensor) -> Tensor:
 
 
 class GroupedFunction(DifferentiableFunction):
-    """Base class with the derivative of ``forward(scores, lam) -> (p, groups)``, last axis."""
+    """Compute fusedmax and its segments, or oscarmax and its clusters, of the last axis."""
+
+    @staticmethod
+    def forward(scores: Tensor, lam: float, operator: str) -> tuple[Tensor, Tensor]:
+        """Solve by a kernel or in PyTorch."""
+        solved: tuple[Tensor, Tensor] = dispatch.implementation(operator, scores)(scores, lam)
+        return solved
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -174,23 +180,11 @@ class GroupedFunction(DifferentiableFunction):
         ctx.save_for_backward(*output)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         """Apply the Jacobian, which is symmetric and locally constant."""
         probs, groups = ctx.saved_tensors
         call = dispatch.backward_implementation("grouped_backward", probs, grads[0])
-        return call(probs, groups, grads[0]), None
-
-
-class FusedFunction(GroupedFunction):
-    """Compute fusedmax of the last axis, and its segments."""
-
-    @staticmethod
-    def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
-        """Solve by a kernel or in PyTorch."""
-        solved: tuple[Tensor, Tensor] = dispatch.implementation("fusedmax_forward", scores)(
-            scores, lam
-        )
-        return solved
+        return call(probs, groups, grads[0]), None, None
 
 
 @in_torch
@@ -204,18 +198,6 @@ def fusedmax_forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
     levels += lam * (jumps - pad(jumps[..., :-1], (1, 0))).to(levels.dtype)
     levels = group_means(levels, present.to(levels.dtype), segments)
     return project(levels, present, top).to(scores.dtype), segments.int()
-
-
-class OscarFunction(GroupedFunction):
-    """Compute oscarmax of the last axis, and its clusters."""
-
-    @staticmethod
-    def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
-        """Solve by a kernel or in PyTorch."""
-        solved: tuple[Tensor, Tensor] = dispatch.implementation("oscarmax_forward", scores)(
-            scores, lam
-        )
-        return solved
 
 
 @in_torch
