@@ -47,6 +47,7 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
     drawn: dict[str, Path | None] = {
         s.anchor: s.figure.svg for s in document.sections if s.figure is not None
     }
+    drawn |= {view.sweep.anchor: view.svg for view in document.sweeps}
     generated = document.scale == GENERATED_SCALE
     paged = {page.stem for page in pages.glob("*.html")} if pages else set()
     home = pages.parent if pages else Path()

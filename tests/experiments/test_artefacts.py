@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -53,7 +54,12 @@ def identity(overrides: tuple[str, ...]) -> str:
 
 
 def identities(name: str, scale: str) -> set[str]:
-    return {identity(run.overrides) for run in plan_runs(load_experiment(name), scale)}
+    experiment = load_experiment(name)
+    return {
+        identity(replace(run, seed=seed).overrides)
+        for run in plan_runs(experiment, scale)  # of tuned cells, those of the first seed
+        for seed in experiment.seeds_at(scale, run.column)
+    }
 
 
 def test_every_table_figure_and_section_with_numbers_has_an_experiment() -> None:
