@@ -22,7 +22,7 @@ MORPHOLOGY = [
 ]  # fmt: skip
 PARSING = [
     "task=parsing", "hardware=cpu", "hardware.threads=1", "model.word_size=4", "model.tag_size=3",
-    "model.lstm_size=4", "model.layers=1", "model.arc_size=4", "training.batch_size=7",
+    "model.lstm_size=4", "model.layers=1", "model.arc_size=4", "training.batch_size=31",
     "model.word_dropout=0", "training.max_epochs=1",
 ]  # fmt: skip
 PAIRS = [
