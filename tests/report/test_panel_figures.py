@@ -1,6 +1,7 @@
 """Figures that show what several runs make of the same sentence."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,9 +129,12 @@ def test_a_figure_without_a_sentence_that_shows_its_point_says_so() -> None:
         assert kind.remark(closest).startswith(NOT_SHOWN)
         preferred = kind.gather(runs_of(found, ["w w w"]))
         assert (shown(preferred), preferred["sentences"][0][OWN]) == ([1], True)
+        assert NOT_SHOWN not in kind.remark(preferred)
     longer = runs("a|a a a|a", "a|a|a", "a|a|a")
-    assert shown(LONGER.gather(runs_of(longer))) == [1]
-    assert NOT_SHOWN not in LONGER.remark(LONGER.gather(runs_of(longer)))
+    for longest, index, said in ((3, 1, True), (2, 0, False)):  # with two, the longer does not fit
+        kind = replace(LONGER, longest=longest)
+        assert shown(kind.gather(runs_of(longer))) == [index]
+        assert (NOT_SHOWN not in kind.remark(kind.gather(runs_of(longer)))) == said
 
 
 def test_the_section_names_the_runs_of_every_row(

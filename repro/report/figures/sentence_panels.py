@@ -13,7 +13,7 @@ from repro.data.sentence_search import sentence_key
 from repro.report.figures.canvas import Canvas
 from repro.report.figures.comparison import Sentence, choose_sentences, shown_sentences
 from repro.report.figures.heatmap import CLUSTERED, END, Panel
-from repro.report.figures.kinds import Figure, FigureRuns, Row
+from repro.report.figures.kinds import OWN, Figure, FigureRuns, Row
 from repro.report.figures.panels import Block, draw_blocks, has_bullets
 from repro.results import ResultsError
 
@@ -67,8 +67,11 @@ class SentencePanels(Figure):
 
     def remark(self, data: Row) -> str:
         sentences = shown_sentences(data)
-        lengths = ", ".join(f"{p.label} {len(p.words)}" for p in sentences[0].panels)
-        shown = self.excess is None or self.excess(sentences[0]) > 0
+        first = sentences[0]
+        lengths = ", ".join(f"{p.label} {len(p.words)}" for p in first.panels)
+        shown = (
+            self.excess is None or first.row[OWN] or (self._fits(first) and self.excess(first) > 0)
+        )
         bullets = f"Words to which {CLUSTERED} gives equal weights bear the same bullet."
         parts = [
             "" if shown else NOT_SHOWN,
