@@ -67,6 +67,9 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
     assert compose_run(["scale=demo"]).data.generated
     assert not compose_run(["scale=small"]).data.generated
     assert compose_run(["scale=demo", "model.hidden_size=8"]).model.hidden_size == 8
+    small = ["task=nmt", "scale=small"]
+    assert compose_run(small).training.optimizer == "adam"
+    assert compose_run([*small, "training=opennmt"]).training.optimizer == "sgd"
 
 
 @pytest.mark.parametrize(
