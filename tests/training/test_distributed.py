@@ -23,7 +23,8 @@ MORPHOLOGY = [
 PARSING = [
     "task=parsing", "hardware=cpu", "hardware.threads=1", "model.word_size=4", "model.tag_size=3",
     "model.lstm_size=4", "model.layers=1", "model.arc_size=4", "training.batch_size=31",
-    "model.word_dropout=0", "training.max_epochs=1",
+    "model.word_dropout=0", "training.max_epochs=1", "task.stored_examples=5", "task.compared=5",
+    "task.candidate_iterations=5",
 ]  # fmt: skip
 PAIRS = [
     "task=snli", "hardware=cpu", "hardware.threads=1", "model.vector_size=4",
