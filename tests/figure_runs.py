@@ -32,9 +32,8 @@ def figure_run(
     config: Mapping[str, Any] | None = None,
 ) -> FigureRun:
     """A run of a row; its mapping has the name of the row unless the settings say otherwise."""
-    run = FigureRun(row, seed, value, KeptRun(f"{row}-{seed}", rows))
-    run.__dict__["config"] = {"mapping": {"name": row}} if config is None else config
-    return run
+    config = {"mapping": {"name": row}} if config is None else config
+    return FigureRun(row, seed, value, KeptRun(f"{row}-{seed}", rows), config=config)
 
 
 def runs_of(kept: Mapping[str, Sequence[Row]], prefer: Sequence[str] = ()) -> FigureRuns:
@@ -45,5 +44,8 @@ def runs_of(kept: Mapping[str, Sequence[Row]], prefer: Sequence[str] = ()) -> Fi
 
 def runs_in(**folders: RunFolder) -> FigureRuns:
     """Real runs by their row."""
-    found = [FigureRun(row, 1, 1.0, folder) for row, folder in folders.items()]
+    found = [
+        FigureRun(row, 1, 1.0, folder, config={"mapping": {"name": row}})
+        for row, folder in folders.items()
+    ]
     return FigureRuns("dev/accuracy", (), found, found)

@@ -336,12 +336,13 @@ def _gather(
     if experiment.computed or experiment.drawing is None or (here and not renewed):
         return ""
     # Of a figure of own examples the runs that it shows must be here, else all runs.
-    own = figure_kind(experiment.drawing.name).shows_own(scale)
+    kind = figure_kind(experiment.drawing.name)
+    own = kind.shows_own(scale)
     folders = (run_folder(results_dir, scale, run) for run in {one.run_id for one in records})
-    if not own and not all(folder.done.exists() for folder in folders):
+    if not own and not all(kind.has_what_it_reads(folder, scale) for folder in folders):
         return NOT_DRAWN
     try:
-        export_figure_data(results_dir, scale, experiment, records)
+        export_figure_data(archive, experiment, records)
     except ResultsError as error:
         if renewed and not own:
             raise

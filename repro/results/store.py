@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 Status = Literal["done", "failed", "running", "absent"]
 _UNLISTED = (
-    ".", "lock", "checkpoint.pt", "progress.json", "tensorboard/", "wandb/", "own/", "DONE",
+    ".", "lock", "checkpoint.pt", "progress.json", "tensorboard/", "wandb/", "DONE",
 )  # fmt: skip
 """Prefixes of paths without a checksum, since they may change after the run has finished."""
 
@@ -72,8 +72,11 @@ class RunFolder:
 
     @property
     def own_examples(self) -> "RunFolder":
-        """Folder of what the model does with the inputs of ``experiments/examples``."""
-        return RunFolder(self.path / "own")
+        """Folder of what the model does with the inputs of ``experiments/examples``.
+
+        It is kept with the records: it holds no text of a corpus, and outlives the weights.
+        """
+        return RunFolder(self.path.parents[1] / "own" / self.run_id)
 
     def predictions_file(self, split: str, language: str) -> Path:
         """Return the path of the predictions for one split and language."""

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 def write_own_examples(archive: Archive, names: Collection[str]) -> None:
-    """Write ``own/`` in the folders of the runs of figures, unless it is up to date.
+    """Write the outputs of the runs of figures whose weights are here, unless up to date.
 
     Args:
         archive: the records of a scale.
@@ -60,7 +60,7 @@ def _write(folder: RunFolder) -> None:
     model = load_run(folder.path).model
     path = _find(model.examples_file) if isinstance(model, Illustrated) else None
     if path is not None and isinstance(model, Illustrated):
-        own.path.mkdir(exist_ok=True)
+        own.path.mkdir(parents=True, exist_ok=True)
         model.write_own_examples(path, own)
         atomic_write_json(state, {"file": path.name, "sha256": _digest(path)})
 

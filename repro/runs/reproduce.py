@@ -125,7 +125,7 @@ def _reproduce(request: Request, launcher: Launcher, master: DictConfig) -> Repr
     for experiment in experiments:
         if experiment.computed:
             origin = Origin(describe_versions(), source_commit())
-            export_figure_data(results_dir, scale, experiment, origin=origin)
+            export_figure_data(archive, experiment, origin=origin)
         # Evaluate the ensembles that cells show, if all of their members are done.
         plan = plans[experiment.name]
         shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
@@ -144,8 +144,8 @@ def _reproduce(request: Request, launcher: Launcher, master: DictConfig) -> Repr
 def finished(archive: Archive, run: PlannedRun, is_whole: Callable[[Path], bool]) -> Record | None:
     """Find the recorded run of a planned one; None if files that the artefact needs are missing.
 
-    A figure without data needs the folders of its runs, an ensemble those of its members. The
-    files of a folder that exists must be undamaged.
+    A figure without data needs what it reads of its runs, an ensemble the folders of its members.
+    The files of a folder that exists must be undamaged.
     """
     found = archive.find(run)
     if found is None:
@@ -154,6 +154,12 @@ def finished(archive: Archive, run: PlannedRun, is_whole: Callable[[Path], bool]
     if folder.path.exists():
         return found if is_whole(folder.path) else None
     experiment = load_experiment(run.experiment)
+    if any(c.aggregate == "ensemble" for c in experiment.columns if c.name == run.column):
+        return None
     drawn = figure_path(archive.results_dir, archive.scale, run.experiment, "json").exists()
-    ensemble = any(c.aggregate == "ensemble" for c in experiment.columns if c.name == run.column)
-    return None if ensemble or (experiment.drawing is not None and not drawn) else found
+    if experiment.drawing is None or drawn:
+        return found
+    from repro.report.figures import figure_kind  # imports Matplotlib
+
+    kind = figure_kind(experiment.drawing.name)
+    return found if kind.has_what_it_reads(folder, archive.scale) else None

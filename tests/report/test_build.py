@@ -44,7 +44,7 @@ def archive(
     row = {"language": "x", "lemma": "draw", "tags": [], "gold": "a", "finite": True}
     rows = [{**row, "index": 5, "hypotheses": found}]
     run_folder(tmp_path, "demo", "abc").write_hypotheses(rows)
-    export_figure_data(tmp_path, "demo", known["paper2020/figure9"], [run])
+    export_figure_data(Archive(tmp_path, "demo"), known["paper2020/figure9"], [run])
     shutil.rmtree(tmp_path / "demo" / "runs")
     return filled(tmp_path, "demo", {"paper2020/table9": demo, "paper2020/figure9": [run]})
 

@@ -133,7 +133,6 @@ def test_times_come_from_the_history() -> None:
 def test_the_first_update_is_not_counted_and_the_reader_is_told(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, "demo", "0123456789ab")
     folder.mark_running()
-    folder.write_config("mapping: {name: softmax}")
     for seconds in (132.0, 141.0):
         folder.append_history({"epoch": 1, "seconds": seconds, "dev_token_accuracy": 50.0})
     folder.write_training({"progress": {"warm_up": {"seconds": 131.0}}})
@@ -188,9 +187,8 @@ def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
     for record in records:
         folder = run_folder(tmp_path, "demo", record.run_id)
         folder.mark_running()
-        folder.write_config("mapping: {name: entmax, alpha: 1.5}")
         folder.append_history({"epoch": 1, "seconds": 1.0, "dev_token_accuracy": record.value})
-    export_figure_data(tmp_path, "demo", experiment, records)
+    export_figure_data(Archive(tmp_path, "demo"), experiment, records)
     data = read_figure_data(tmp_path, "demo", experiment.name)
     assert data is not None
     found = [(curve["label"], curve["seed"]) for curve in data.example["curves"]]

@@ -189,7 +189,7 @@ def test_triangles_show_bounds_below_one_only() -> None:
 
 def test_data_are_the_same_at_every_scale(tmp_path: Path, computed: Experiment) -> None:
     texts = [
-        export_figure_data(tmp_path, scale, computed, origin=ORIGIN).read_bytes()
+        export_figure_data(Archive(tmp_path, scale), computed, origin=ORIGIN).read_bytes()
         for scale in ("demo", "full")
     ]
     assert texts[0] == texts[1]
@@ -205,7 +205,7 @@ def test_the_report_says_that_it_is_computed(
     before = build_report(Archive(tmp_path, scale)).read_text(encoding="utf-8")
     assert "paper2020/figure8" in before
     assert "Not run at this scale" in before
-    export_figure_data(tmp_path, scale, computed, origin=ORIGIN)
+    export_figure_data(Archive(tmp_path, scale), computed, origin=ORIGIN)
     page = build_report(Archive(tmp_path, scale)).read_text(encoding="utf-8")
     markdown = (tmp_path / scale / "report.md").read_text(encoding="utf-8")
     for text in (page, markdown):
@@ -235,7 +235,7 @@ def test_measured_neighbours_keep_their_banner(
     monkeypatch.setattr(document, "list_experiments", lambda: sorted(known))
     monkeypatch.setattr(document, "load_experiment", known.__getitem__)
     demo = [replace(record, scale="demo") for record in records]
-    export_figure_data(tmp_path, "demo", computed, origin=ORIGIN)
+    export_figure_data(Archive(tmp_path, "demo"), computed, origin=ORIGIN)
     found = document.build_document(filled(tmp_path, "demo", {experiment.name: demo}))
     assert found.banner
     banners = {section.experiment.name: section.banner for section in found.sections}
@@ -247,17 +247,17 @@ def test_what_cannot_be_computed_is_refused(
     tmp_path: Path, computed: Experiment, experiment: Experiment
 ) -> None:
     with pytest.raises(ResultsError, match="is a table"):
-        export_figure_data(tmp_path, "demo", experiment, origin=ORIGIN)
+        export_figure_data(Archive(tmp_path, "demo"), experiment, origin=ORIGIN)
     other = replace(computed, drawing=Drawing("pie"))
     with pytest.raises(ResultsError, match=r"no drawing 'pie'; choose from: .*entmax_curves"):
-        export_figure_data(tmp_path, "demo", other, origin=ORIGIN)
+        export_figure_data(Archive(tmp_path, "demo"), other, origin=ORIGIN)
     assert not figure_path(tmp_path, "demo", computed.name, "json").exists()
 
 
 def test_damaged_values_are_refused(tmp_path: Path, computed: Experiment) -> None:
     name = computed.name
     assert read_figure_data(tmp_path, "demo", name) is None
-    path = export_figure_data(tmp_path, "demo", computed, origin=ORIGIN)
+    path = export_figure_data(Archive(tmp_path, "demo"), computed, origin=ORIGIN)
     good = json.loads(path.read_text(encoding="utf-8"))
     for content, message in [
         ("{", "not JSON"),

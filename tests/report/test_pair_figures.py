@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from repro.report.figures.canvas import plain_style
 from repro.report.figures.comparison import choose_pairs
 from repro.report.figures.heatmap import segments
 from repro.report.figures.premises import Premises
-from repro.results import Measurement, ResultsError, run_folder
+from repro.results import Archive, Measurement, ResultsError, run_folder
 
 Row = dict[str, Any]
 
@@ -242,8 +243,12 @@ def test_a_comparison_takes_the_best_run_of_each_row(
         kept = [{**SHORT, "weights": weights}, LONG]
         folder = run_folder(tmp_path, "demo", run)
         folder.write_attention(kept)
-        folder.write_config(f"mapping: {{name: {'sparsemax' if run == 'bb' else 'softmax'}}}")
-    path = export_figure_data(tmp_path, "demo", experiment, records)
+    archive = Archive(tmp_path, "demo")
+    archive.__dict__["records"] = [
+        SimpleNamespace(run_id=run, config={"mapping": {"name": name}})
+        for run, name in [("aa", "softmax"), ("bb", "sparsemax"), ("cc", "softmax")]
+    ]
+    path = export_figure_data(archive, experiment, records)
     content = json.loads(path.read_text("utf-8"))
     example = content["example"]
     assert content["record"]["run_id"] == "bb"

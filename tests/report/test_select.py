@@ -10,7 +10,7 @@ import pytest
 from repro.config.experiment import Drawing, Experiment
 from repro.report.figures import export_figure_data, read_figure_data, render_figure
 from repro.report.figures.kinds import best_record
-from repro.results import Measurement, ResultsError, figure_path, run_folder
+from repro.results import Archive, Measurement, ResultsError, figure_path, run_folder
 
 Make = Callable[..., Measurement]
 
@@ -45,7 +45,7 @@ def test_figure_data_hold_the_example_and_its_provenance(
     tmp_path: Path, figure_experiment: Experiment, make_record: Make
 ) -> None:
     records = store_runs(tmp_path, make_record)
-    path = export_figure_data(tmp_path, "demo", figure_experiment, records)
+    path = export_figure_data(Archive(tmp_path, "demo"), figure_experiment, records)
     assert path == tmp_path / "demo" / "figures" / "paper2020" / "figure9.json"
     content = json.loads(path.read_text(encoding="utf-8"))
     assert content["example"]["run"] == "bb"
@@ -66,7 +66,7 @@ def test_an_unchanged_figure_is_not_drawn_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     records = store_runs(tmp_path, make_record)
-    export_figure_data(tmp_path, "demo", figure_experiment, records)
+    export_figure_data(Archive(tmp_path, "demo"), figure_experiment, records)
     data = read_figure_data(tmp_path, "demo", figure_experiment.name)
     assert data is not None
     svg, png = (render_figure(tmp_path, "demo", data)[suffix] for suffix in ("svg", "png"))
@@ -92,13 +92,13 @@ def test_what_cannot_be_drawn_is_refused(
     tmp_path: Path, experiment: Experiment, figure_experiment: Experiment, make_record: Make
 ) -> None:
     with pytest.raises(ResultsError, match="is a table"):
-        export_figure_data(tmp_path, "demo", experiment, [])
+        export_figure_data(Archive(tmp_path, "demo"), experiment, [])
     with pytest.raises(ResultsError, match="no run has a record"):
-        export_figure_data(tmp_path, "demo", figure_experiment, [])
+        export_figure_data(Archive(tmp_path, "demo"), figure_experiment, [])
     records = store_runs(tmp_path, make_record)
     heatmap = replace(figure_experiment, drawing=Drawing("attention"))
     with pytest.raises(ResultsError, match="kept no examples"):
-        export_figure_data(tmp_path, "demo", heatmap, records)
+        export_figure_data(Archive(tmp_path, "demo"), heatmap, records)
     assert not figure_path(tmp_path, "demo", figure_experiment.name, "json").exists()
 
 
@@ -108,7 +108,7 @@ def test_damaged_figure_data_are_refused(
     name = figure_experiment.name
     assert read_figure_data(tmp_path, "demo", name) is None
     records = store_runs(tmp_path, make_record)
-    path = export_figure_data(tmp_path, "demo", figure_experiment, records)
+    path = export_figure_data(Archive(tmp_path, "demo"), figure_experiment, records)
     good = json.loads(path.read_text(encoding="utf-8"))
     record = {**good["record"], "value": math.nan}
     for content, message in [

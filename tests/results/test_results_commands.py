@@ -216,7 +216,7 @@ def test_runs_that_agree_with_filters_are_compared_with_the_first(
 def test_a_plan_counts_runs_and_estimates_their_cost(
     tmp_path: Path, make_record: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    name, where = "peters2019/figure4", [f"results_dir={tmp_path}", "hardware=cpu"]
+    name, where = "peters2019/figure6", [f"results_dir={tmp_path}", "hardware=cpu"]
     configs = [
         compose_run([*run.overrides, *where]) for run in plan_runs(load_experiment(name), "demo")
     ]
@@ -249,6 +249,16 @@ def test_a_plan_counts_runs_and_estimates_their_cost(
     assert plan([name], "demo", where)[0][0].done == 1
     (again,), _ = plan([name], "demo", where, fresh=True)
     assert (again.done, sorted(again.reasons.values())) == (0, sorted([1, len(others)]))
+
+
+def test_a_figure_that_reads_records_alone_needs_no_folder(
+    tmp_path: Path, make_record: Make
+) -> None:
+    name, where = "peters2019/figure4", [f"results_dir={tmp_path}", "hardware=cpu"]
+    first = next(plan_runs(load_experiment(name), "demo"))
+    done = compose_run([*first.overrides, *where])
+    publish(tmp_path, make_record(config=settings(done), seed=done.seed, epoch=NUMERIC_EPOCH))
+    assert plan([name], "demo", where)[0][0].done == 1
 
 
 def test_a_plan_tells_trained_runs_from_those_that_are_only_evaluated(tmp_path: Path) -> None:

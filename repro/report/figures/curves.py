@@ -29,7 +29,7 @@ class AlphaSweep(Figure):
     Points are seeds, lines their mean; with several seeds a band shows the standard deviation.
     """
 
-    reads = "folder"
+    reads = "records"
     shows: ClassVar[str] = "all runs"
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from repro.report.figures.kinds import (
     figure_kind,
 )
 from repro.results import (
+    Archive,
     Measurement,
     ResultsError,
     atomic_write_bytes,
@@ -76,21 +77,20 @@ class FigureData:
 
 
 def export_figure_data(
-    results_dir: Path,
-    scale: str,
+    archive: Archive,
     experiment: Experiment,
     records: Sequence[Measurement] = (),
     origin: Origin | None = None,
 ) -> Path:
     """Choose the runs and the examples that a figure shows, and write its data.
 
-    This needs the folders of the runs; drawing the figure again needs only the data.
+    This needs what the kind of figure ``reads`` of the runs; drawing the figure again needs only
+    the data.
 
     Args:
-        results_dir: folder that holds the folders of the runs.
-        scale: scale of the runs.
+        archive: the records of a scale.
         experiment: experiment with a ``drawing``.
-        records: records of the experiment; empty for a figure that needs no runs.
+        records: measurements of the experiment; empty for a figure that needs no runs.
         origin: what computes a figure that needs no runs.
 
     Returns:
@@ -102,15 +102,16 @@ def export_figure_data(
     plan = experiment.drawing
     if plan is None:
         raise ResultsError(f"{experiment.name} is a table, it has no drawing")
-    kind = figure_kind(plan.name)
+    kind, results_dir, scale = figure_kind(plan.name), archive.results_dir, archive.scale
     if experiment.computed:
         data = FigureData(experiment.name, plan.name, kind.gather(NO_RUNS), origin=origin)
     else:
+        own, configs = kind.shows_own(scale), {one.run_id: one.config for one in archive.records}
 
         def run(record: Measurement) -> FigureRun:
             folder = run_folder(results_dir, scale, record.run_id)
-            own = kind.shows_own(scale)
-            return FigureRun(record.row, record.seed or 0, record.value, folder, own)
+            config = configs.get(record.run_id, {})
+            return FigureRun(record.row, record.seed or 0, record.value, folder, own, config)
 
         # By row, then by seed: the runs with a record of the drawn metric.
         best = best_record(records, plan.best, experiment.name)

@@ -2,11 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar, Literal
-
-import yaml
 
 from repro.config.experiment import OWN_SCALES
 from repro.config.paths import declared_in
@@ -20,9 +18,6 @@ RULE, OWN = "rule", "preferred"
 """Keys of a figure's data: the rule in words; whether ``drawing.prefer`` names an example."""
 _SPLITS = {VALIDATION: "validation", "test": "test", "train": "training", OWN_SPLIT: "own"}
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Safe loader of YAML, the faster one of libyaml if PyYAML was built with it."""
-
 
 @dataclass(frozen=True)
 class FigureRun:
@@ -34,6 +29,7 @@ class FigureRun:
         value: value of the drawn metric.
         folder: folder of the run.
         own: whether the figure shows the texts of ``experiments/examples``, not of the corpus.
+        config: settings of the run.
     """
 
     row: str
@@ -41,18 +37,12 @@ class FigureRun:
     value: float
     folder: RunFolder
     own: bool = False
+    config: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def examples(self) -> RunFolder:
         """Folder of the examples that the figure may show."""
         return self.folder.own_examples if self.own else self.folder
-
-    @cached_property
-    def config(self) -> dict[str, Any]:
-        """Settings of the run, read from its folder."""
-        found = yaml.load(self.folder.config.read_text(encoding="utf-8"), Loader=_LOADER)
-        assert isinstance(found, dict)
-        return found
 
     @property
     def mapping(self) -> str:
@@ -94,8 +84,8 @@ class Figure(ABC):
     Attributes:
         rule: how examples are chosen that ``drawing.prefer`` does not name, in words.
         shows: the runs that are shown, in words; empty for a single run or none.
-        reads: what the figure needs: the ``"examples"`` that runs kept, or other files of a
-            ``"folder"``.
+        reads: what the figure needs: ``"records"`` alone, the ``"examples"`` that runs kept, or
+            other files of a ``"folder"``.
         measured: keys of measured data, such as times, which differ between calls.
         description: the figure in words, if its data are always the same.
     """
@@ -103,7 +93,7 @@ class Figure(ABC):
     rule: ClassVar[str] = ""
     description: ClassVar[str] = ""
     shows: ClassVar[str] = ""
-    reads: ClassVar[Literal["examples", "folder"]] = "examples"
+    reads: ClassVar[Literal["records", "examples", "folder"]] = "examples"
     measured: ClassVar[Sequence[str]] = ()
 
     @abstractmethod
@@ -121,6 +111,12 @@ class Figure(ABC):
     def shows_own(self, scale: str) -> bool:
         """Return whether the figure shows the texts of ``experiments/examples`` at a scale."""
         return self.reads == "examples" and scale in OWN_SCALES
+
+    def has_what_it_reads(self, folder: RunFolder, scale: str) -> bool:
+        """Return whether what the figure needs of a recorded run is here."""
+        if self.shows_own(scale) and folder.own_examples.path.exists():
+            return True
+        return self.reads == "records" or folder.done.exists()
 
     def describe(self, data: Row) -> str:
         """Return the figure in words, for screen readers; ``description`` by default."""
