@@ -11,7 +11,6 @@ from repro.results import Archive, figure_path
 RESULTS = Path(__file__).parents[2] / "results"
 LACKING = {
     "niculae2017/appendix_c3": "five trainings",
-    "peters2019/figure6": "one of four trainings",
 }
 """Figures with some of their runs, and which are still to be done."""
 
