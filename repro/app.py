@@ -97,7 +97,7 @@ def main(arguments: Sequence[str]) -> int:
         distributed.start()
         if distributed.rank() > 0:
             follow(config)
-            return 0
+            distributed.leave(0)
     job = locate(config, overrides)
     if parsed.dry_run:
         launch.print_plan([job])
@@ -113,7 +113,10 @@ def main(arguments: Sequence[str]) -> int:
         if record.diverged:
             print(f"repro: {record.run_id}: {DIVERGED}", file=sys.stderr)
     launch.list_artefacts([outcome])
-    return 1 if launch.print_failures([outcome]) else 0
+    status = 1 if launch.print_failures([outcome]) else 0
+    if several:
+        distributed.leave(status)
+    return status
 
 
 @hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")

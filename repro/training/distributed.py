@@ -5,9 +5,10 @@ DistributedDataParallel combines the gradients. Only the first process writes fi
 """
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -27,6 +28,18 @@ def start() -> None:
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+
+
+def leave(status: int) -> NoReturn:
+    """End this process without finalizing the interpreter.
+
+    A thread of gloo that frees a tensor of the last collective while the interpreter is finalized
+    aborts the process (pytorch/pytorch#190489). ``destroy_process_group`` does not join these
+    threads once DistributedDataParallel was used (torch 2.13).
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def rank() -> int:
