@@ -18,6 +18,7 @@ from repro.config.compose import (
 )
 from repro.config.errors import ConfigError
 from repro.config.paths import conf_dir
+from repro.config.schema import RunConfig
 
 _VIEWS = ("--cfg", "-c", "--info", "-i", "--hydra-help")
 """Options with which Hydra only prints, without starting a run."""
@@ -44,17 +45,7 @@ def main(arguments: Sequence[str]) -> int:
         if option in _REFUSED:
             raise ConfigError(f"{option} is not supported; use GROUP=CHOICE")
         if option in _VIEWS:
-            # Let Hydra print what it knows about the configuration.
-            register_schemas()
-            before, sys.argv = sys.argv, ["repro run", *arguments]
-            # Let errors propagate: by default Hydra prints them and exits with status 1.
-            os.environ["HYDRA_FULL_ERROR"] = "1"
-            try:
-                _application()
-            except CONFIG_ERRORS as error:
-                raise ConfigError(explain(error)) from error
-            finally:
-                sys.argv = before
+            _show(arguments)
             return 0
     parser = argparse.ArgumentParser("repro run", add_help=False, allow_abbrev=False)
     parser.add_argument("overrides", nargs="*")
@@ -75,10 +66,8 @@ def main(arguments: Sequence[str]) -> int:
     # Composed before anything else is imported: a typo is refused at once.
     config = None if parsed.multirun else compose_run(overrides)
 
-    from repro.results import RunFolder
     from repro.runs import launch
     from repro.runs.execute import RunFailedError, locate
-    from repro.runs.show import DIVERGED, metric_text
 
     if config is None:
         options = ["hydra.sweeper.dry_run=true"] * parsed.dry_run
@@ -89,6 +78,34 @@ def main(arguments: Sequence[str]) -> int:
             print(f"repro: {error}", file=sys.stderr)
             return 1
         return 1 if launch.print_failures(outcomes or []) else 0
+    if parsed.dry_run:
+        if os.environ.get("RANK", "0") == "0":  # torchrun: one of the processes prints
+            launch.print_plan([locate(config, overrides)])
+        return 0
+    return _run(config, overrides)
+
+
+def _show(arguments: Sequence[str]) -> None:
+    """Let Hydra print what it knows about the configuration."""
+    register_schemas()
+    before, sys.argv = sys.argv, ["repro run", *arguments]
+    # Let errors propagate: by default Hydra prints them and exits with status 1.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    try:
+        _application()
+    except CONFIG_ERRORS as error:
+        raise ConfigError(explain(error)) from error
+    finally:
+        sys.argv = before
+
+
+def _run(config: RunConfig, overrides: Sequence[str]) -> int:
+    """Run a single run and print its metrics; under ``torchrun``, take part in it."""
+    from repro.results import RunFolder
+    from repro.runs import launch
+    from repro.runs.execute import locate
+    from repro.runs.show import DIVERGED, metric_text
+
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1  # started by torchrun
     if several:
         from repro.runs.train import follow
@@ -98,11 +115,7 @@ def main(arguments: Sequence[str]) -> int:
         if distributed.rank() > 0:
             follow(config)
             distributed.leave(0)
-    job = locate(config, overrides)
-    if parsed.dry_run:
-        launch.print_plan([job])
-        return 0
-    outcome = launch.run_single(job)
+    outcome = launch.run_single(locate(config, overrides))
     if outcome.status != "failed":  # after a failure, torchrun ends the others
         if several:
             distributed.same("over")

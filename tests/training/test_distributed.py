@@ -110,3 +110,12 @@ def test_two_processes_compute_the_numbers_of_one(
         # deviation of scores that are nearly equal loses digits to cancellation.
         loose = {"dev/trees": 0.01, "train/trees_ratio": 0.01, "dev/attention_spread": 1e-4}
         assert math.isclose(left[name], right[name], rel_tol=loose.get(name, 1e-6)), name
+
+
+def test_one_of_the_processes_prints_the_plan(tmp_path: Path) -> None:
+    ended = [command.finish() for command in start(tmp_path, "--dry-run", *MORPHOLOGY)]
+    assert [one.returncode for one in ended] == [0, 0], ended
+    first, second = (one.stdout for one in ended)
+    assert "queued" in first
+    assert not second
+    assert not list_runs(tmp_path, "demo")
