@@ -133,7 +133,6 @@ def build_table(
             departs = any(one.incomparable for _, one in concerned)
             cell = replace(
                 cell,
-                digits=cell.digits if column.relative_to is None else RATIO_DIGITS,
                 published=printed.get(column.name),
                 published_std=deviations.get(column.name),
                 comparable=cell.comparable and not departs,
@@ -201,7 +200,7 @@ def cell_of(
     return Cell(
         values=values,
         wanted=complete if runs_here else 0,
-        digits=declared.digits,
+        digits=declared.digits if column.relative_to is None else RATIO_DIGITS,
         comparable=scale == FULL_SCALE,
         marks=EARLIER * any(one.earlier for one in found)
         + DIVERGED * any(one.diverged for one in found)

@@ -156,7 +156,8 @@ def test_a_relative_column_divides_by_the_row_of_the_same_seed(
 ) -> None:
     (first, *_), name = experiment.columns, "avg"
     ratio = replace(first, name="ratio", relative_to="1 / b")
-    published = replace(experiment.published, rows={"1 / a": {"ratio": 2.0}}, other_rows={})
+    published = replace(experiment.published, rows={"1 / a": {"ratio": 2.0}})
+    published = replace(published, other_rows={"bound": {"ratio": 0.75}})
     wide = replace(experiment, columns=[first, ratio], seeds=[1, 2], published=published)
     values = {("1 / a", 1): 30.0, ("1 / a", 2): 5.0, ("1 / b", 1): 10.0, ("2 / a", 3): 7.0}
     records = [
@@ -164,7 +165,9 @@ def test_a_relative_column_divides_by_the_row_of_the_same_seed(
         for (row, seed), value in values.items()
         for column in (name, "ratio")
     ]
-    rows = {row.label: row.cells for row in build_table(wide, records, "full").rows}
+    table = build_table(wide, records, "full")
+    rows = {row.label: row.cells for row in (*table.rows, *table.other_rows)}
+    assert rows["bound"][1].published_text == "0.75"
     assert rows["1 / a"][0].values == (30.0, 5.0)
     assert rows["1 / a"][1].values == (3.0,), "seed 2 of the reference is missing"
     assert rows["1 / a"][1].text == "3.00 (1/2)"
