@@ -156,8 +156,8 @@ def test_a_relative_column_divides_by_the_row_of_the_same_seed(
 ) -> None:
     (first, *_), name = experiment.columns, "avg"
     ratio = replace(first, name="ratio", relative_to="1 / b")
-    published = replace(experiment.published, rows={"1 / a": {"ratio": 2.0}})
-    published = replace(published, other_rows={"bound": {"ratio": 0.75}})
+    printed = {"rows": {"1 / a": {"ratio": 2.0}}, "other_rows": {"bound": {"ratio": 0.75}}}
+    published = replace(experiment.published, **printed)
     wide = replace(experiment, columns=[first, ratio], seeds=[1, 2], published=published)
     values = {("1 / a", 1): 30.0, ("1 / a", 2): 5.0, ("1 / b", 1): 10.0, ("2 / a", 3): 7.0}
     records = [
