@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from repro.checksums import DamagedFileError
@@ -362,6 +362,8 @@ def build_section(
     table = build_table(experiment, records, scale, comparisons)
     chosen, grids = chosen_records(experiment, records, scale), tuple(table_grids(table))
     shown = experiment.kind == "table"
+    measured = [cell for row in table.rows for cell in row.cells if cell.found]
+    everywhere = all(EARLIER in cell.marks for cell in measured)
     details = [
         significance_grid(table),
         summary_grid(table, chosen),
@@ -371,34 +373,6 @@ def build_section(
     ]
     folded = tuple(grid for grid in details if grid is not None)
     lacking = columns_without_value(table) if shown else []
-    diverged = dict.fromkeys(record.run_id for record in records if record.diverged)
-    cells = [
-        (f"{row.label}, {column.name}", cell)
-        for row in table.rows
-        for column, cell in zip(experiment.columns, row.cells, strict=True)
-    ]
-    some = any(0 < cell.found < cell.wanted for _, cell in cells)
-    collapsed = [place for place, cell in cells if COLLAPSED in cell.marks]
-    everywhere = all(EARLIER in cell.marks for _, cell in cells if cell.found)
-    seeds = len(table.seeds)
-    signs = [
-        significance_note(table),
-        *(
-            f"{mark} {one.reason}"
-            for mark, one in marked_departures(experiment, scale)
-            if any(mark in cell.marks for _, cell in cells if cell.found)
-        ),
-        f"(n/{seeds}): n of the {seeds} seeds have been run by one version of the code."
-        if some
-        else "",
-        _earlier_note(table, records, everywhere),
-        f"{DIVERGED} the training diverged: {', '.join(diverged)}." if diverged else "",
-        f"{COLLAPSED} a seed collapsed: it lies more than {COLLAPSE:g} points, and more than "
-        f"{COLLAPSE_RANGES:g} times the range of the others, below every other one "
-        f"({'; '.join(collapsed)})."
-        if collapsed
-        else "",
-    ]
     notes = [
         f"No value at this scale: {', '.join(lacking)}." if lacking else "",
         *experiment.scales[scale].notes,
@@ -428,9 +402,35 @@ def build_section(
             *_metric_facts(table),
             *provenance_items(table.provenance),
         ),
-        signs=tuple(filter(None, signs)),
+        signs=tuple(filter(None, _signs(table, records, everywhere))),
         notes=tuple(filter(None, notes)),
     )
+
+
+def _signs(table: Table, records: Sequence[Measurement], everywhere: bool) -> Iterator[str]:
+    """Explain the marks of a table; ``everywhere`` is whether all values are from earlier code."""
+    columns = table.experiment.columns
+    cells = [
+        (f"{row.label}, {column.name}", cell)
+        for row in table.rows
+        for column, cell in zip(columns, row.cells, strict=True)
+    ]
+    yield significance_note(table)
+    for mark, departure in marked_departures(table.experiment, table.scale):
+        if any(mark in cell.marks for _, cell in cells if cell.found):
+            yield f"{mark} {departure.reason}"
+    if any(0 < cell.found < cell.wanted for _, cell in cells):
+        seeds = len(table.seeds)
+        yield f"(n/{seeds}): n of the {seeds} seeds have been run by one version of the code."
+    yield _earlier_note(table, records, everywhere)
+    if diverged := dict.fromkeys(record.run_id for record in records if record.diverged):
+        yield f"{DIVERGED} the training diverged: {', '.join(diverged)}."
+    if collapsed := [place for place, cell in cells if COLLAPSED in cell.marks]:
+        yield (
+            f"{COLLAPSED} a seed collapsed: it lies more than {COLLAPSE:g} points, and more than "
+            f"{COLLAPSE_RANGES:g} times the range of the others, below every other one "
+            f"({'; '.join(collapsed)})."
+        )
 
 
 def _earlier_note(table: Table, records: Sequence[Measurement], everywhere: bool) -> str:
