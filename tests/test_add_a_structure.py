@@ -86,7 +86,7 @@ def test_sparsemap_and_losses_by_enumeration(structure: Structure) -> None:
     mixed = (scores * u - u.square() / 2).sum((1, 2)) + target.square().sum((1, 2)) / 2
     loss = SparseMAPLoss(structure, reduction="none")(scores, target)
     torch.testing.assert_close(loss, mixed - scored)
-    with pytest.raises(ValueError, match="is no Monotone"):
+    with pytest.raises(ValueError, match="is not a valid Monotone"):
         SparseMAPLoss(structure)(scores[:1], torch.eye(3).long().flip(0)[None])
 
 

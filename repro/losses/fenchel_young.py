@@ -34,7 +34,7 @@ def check_reduction(reduction: str) -> None:
 
 
 def reduce_losses(losses: Tensor, ignored: Tensor, reduction: Reduction) -> Tensor:
-    """Reduce losses that are zero where ignored; the mean is over the others, zero if none."""
+    """Reduce losses, zero at ignored targets; the mean is over the others, and zero without any."""
     if reduction == "none":
         return losses
     total = losses.sum()
@@ -195,7 +195,7 @@ class _WithGradient(DifferentiableFunction):
         return (grad * probs).scatter_add_(-1, chosen, -grad), None, grads[0], None
 
 
-def order_of(mapping: ProbabilityMap) -> float | None:
+def fused_alpha_minus_1(mapping: ProbabilityMap) -> float | None:
     """Return ``r = α - 1`` if there is a fused loss for the mapping, else None."""
     kind = type(mapping)
     if kind in (Entmax, Entmax15) and isinstance(mapping.alpha, float):
@@ -215,14 +215,14 @@ def fused_losses(
     Raises:
         IndexError: a target is not a class.
     """
-    order = order_of(mapping)
-    if order is None or order < 0 or scores.numel() == 0 or not is_concrete(scores):
+    alpha_minus_1 = fused_alpha_minus_1(mapping)
+    if alpha_minus_1 is None or alpha_minus_1 < 0 or scores.numel() == 0 or not is_concrete(scores):
         return None
     if not dispatch.has_kernel(scores):
         return None
-    losses: Tensor = _apply(scores, target, order, ignored, reduction)[0]
+    losses: Tensor = _apply(scores, target, alpha_minus_1, ignored, reduction)[0]
     # log_softmax does not follow the mapping's rules for infinite scores.
-    return losses if order or bool(losses.isfinite().all()) else None
+    return losses if alpha_minus_1 or bool(losses.isfinite().all()) else None
 
 
 class EntmaxLossFunction(Function):
@@ -230,10 +230,15 @@ class EntmaxLossFunction(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, scores: Tensor, target: Tensor, order: float, ignored: int, reduction: Reduction
+        ctx: Any,
+        scores: Tensor,
+        target: Tensor,
+        alpha_minus_1: float,
+        ignored: int,
+        reduction: Reduction,
     ) -> tuple[Tensor, Tensor]:
-        """Run one kernel and reduce: a second autograd step takes longer than a small kernel."""
-        if order == 0:
+        """Compute and reduce the losses in one node: a second one would outlast a small kernel."""
+        if alpha_minus_1 == 0:
             # Saving probabilities spares the backward pass an exponential of every score: with
             # 2,500 classes it takes a third of the time of that of torch's cross_entropy.
             skipped = target == ignored
@@ -243,10 +248,10 @@ class EntmaxLossFunction(Function):
             losses = -probs.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
             losses, probs = losses.masked_fill_(skipped, 0.0), probs.exp_()
         else:
-            losses, probs = dispatch.launch("entmax_loss", scores, target, order, ignored)
+            losses, probs = dispatch.launch("entmax_loss", scores, target, alpha_minus_1, ignored)
         count = (target != ignored).sum().clamp_(min=1) if reduction == "mean" else None
         ctx.save_for_backward(probs, target, count)
-        ctx.order, ctx.ignored = order, ignored
+        ctx.alpha_minus_1, ctx.ignored = alpha_minus_1, ignored
         ctx.set_materialize_grads(False)
         if reduction == "none":
             return losses, probs
@@ -264,7 +269,7 @@ class EntmaxLossFunction(Function):
             call = dispatch.backward_implementation("entmax_loss_backward", probs, each)
             moved = call(probs, target, each, ctx.ignored)
         if grads[1] is not None:
-            bent = apply_jacobian(probs, ctx.order, grads[1])[0]
+            bent = apply_jacobian(probs, ctx.alpha_minus_1, grads[1])[0]
             moved = bent if moved is None else moved + bent
         return moved, None, None, None, None
 

@@ -30,7 +30,7 @@ class Layer(NamedTuple):
     @property
     def dtype(self) -> torch.dtype:
         """Dtype in which scores and sums are computed, at least float32."""
-        return torch.float64 if self.hidden.dtype == torch.float64 else torch.float32
+        return torch.promote_types(self.hidden.dtype, torch.float32)
 
     def scores(self, rows: slice) -> Tensor:
         """Return the scores of some tokens."""
@@ -72,7 +72,7 @@ class LinearEntmaxFunction(Function):
         if torch.is_grad_enabled():
             raise RuntimeError(
                 "linear_entmax_loss has no second derivative (create_graph=True); "
-                "take EntmaxLoss of the layer's scores"
+                "use EntmaxLoss on the scores of the layer"
             )
         hidden, weight, bias, target, tokens, columns, shares = ctx.saved_tensors
         mapping, dense = ctx.settings
@@ -118,7 +118,7 @@ class LinearEntmaxFunction(Function):
 def _solve(
     layer: Layer, rows: slice, target: Tensor, mapping: Entmax
 ) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor] | None]:
-    """Return a chunk's losses, and its support (tokens, columns, values), None if that is large."""
+    """Return the losses of a chunk and its support (tokens, columns, values), or None if large."""
     scores = layer.scores(rows)
     probs = mapping(scores)
     top = scores.amax(-1)
@@ -262,12 +262,12 @@ def check_numbers(alpha: float, chunk_size: int | None) -> float:
     """Check ``α`` and ``chunk_size``; return ``α`` as a float.
 
     Raises:
-        TypeError: ``α`` is a tensor or not a number.
+        TypeError: ``α`` is a tensor or not a number, or ``chunk_size`` is not an integer.
         ValueError: ``α`` is below 1 or not finite, or ``chunk_size`` is below 1.
     """
     if isinstance(alpha, Tensor):
         raise TypeError("alpha must be a number here; for a tensor use EntmaxLoss on the scores")
-    if chunk_size is not None and chunk_size < 1:
+    if chunk_size is not None and integer("chunk_size", chunk_size) < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
     if number("alpha", alpha) < 1:
         raise ValueError(f"alpha must be at least 1 here, got {alpha}; below, use EntmaxLoss")

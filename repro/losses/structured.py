@@ -2,7 +2,7 @@ r"""Structured Fenchel–Young losses: one formula for every kind of inference.
 
 .. math:: \ell_\Omega(\eta, y) = \Omega^*(A^\top \eta) + \Omega(y) - \langle \eta, A y \rangle
 
-(Niculae et al., 2018, Eq. 6). Each regulariser ``Ω`` is one kind of inference:
+(Niculae et al., 2018, Eq. 6). Each regularizer ``Ω`` is one kind of inference:
 
 ========================  ==============  =========  =======================
 loss                      ``Ω(y)``        inference  with a margin
@@ -20,7 +20,6 @@ zero at ``ȳ``, so this is the same loss at scores to which the cost of every wr
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +29,8 @@ from repro.structures import ConvergenceWarning, Solution, Structure, sparsemap
 from repro.structures.active_set import MAX_ITER
 
 
-class ScoredBatch(NamedTuple):
+@dataclass(frozen=True)
+class ScoredBatch:
     """Structure and the scores ``η``, ``(B, ...)``, of a batch of instances."""
 
     structure: Structure
@@ -55,11 +55,11 @@ class Prediction:
 
 
 class Inference(ABC):
-    """Base class of inference: maximise ``⟨η, Ay⟩ - Ω(y)`` over mixtures ``y`` of structures."""
+    """Base class of inference: maximize ``⟨η, Ay⟩ - Ω(y)`` over mixtures ``y`` of structures."""
 
     @abstractmethod
     def predict(self, batch: ScoredBatch) -> Prediction:
-        """Return the parts ``A y*`` of the maximiser."""
+        """Return the parts ``A y*`` of the maximizer."""
 
     @abstractmethod
     def conjugate(self, batch: ScoredBatch) -> Tensor:
@@ -75,16 +75,16 @@ class MapInference(Inference):
 
     def predict(self, batch: ScoredBatch) -> Prediction:
         """Return the parts of the best structure."""
-        structure, scores, additional, lengths = batch
-        best = structure.map(scores, additional, lengths)
-        one = scores.new_ones(len(scores), 1)
-        pairs = None if additional is None else structure.mixture(best[:, None], one, additional)
-        return Prediction(structure.indicator(best, scores), pairs)
+        best, pairs = batch.structure.map(batch.scores, batch.additional, batch.lengths), None
+        if batch.additional is not None:
+            one = batch.scores.new_ones(len(best), 1)
+            pairs = batch.structure.mixture(best[:, None], one, batch.additional)
+        return Prediction(batch.structure.indicator(best, batch.scores), pairs)
 
     def conjugate(self, batch: ScoredBatch) -> Tensor:
         """Return the score of the best structure."""
-        structure, scores, additional, lengths = batch
-        return structure.score(structure.map(scores, additional, lengths), scores, additional)
+        best = batch.structure.map(batch.scores, batch.additional, batch.lengths)
+        return batch.structure.score(best, batch.scores, batch.additional)
 
 
 class MarginalInference(Inference):
@@ -92,11 +92,12 @@ class MarginalInference(Inference):
 
     def predict(self, batch: ScoredBatch) -> Prediction:
         """Return the probabilities of the parts."""
-        return Prediction(*batch.structure.marginals(*batch[1:]))
+        found = batch.structure.marginals(batch.scores, batch.additional, batch.lengths)
+        return Prediction(*found)
 
     def conjugate(self, batch: ScoredBatch) -> Tensor:
         """Return the log-partition function."""
-        return batch.structure.log_partition(*batch[1:])
+        return batch.structure.log_partition(batch.scores, batch.additional, batch.lengths)
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,9 @@ class SparsemapInference(Inference):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             solution = sparsemap(
-                *batch[:3], lengths=batch.lengths, max_iter=self.max_iter, tol=self.tol
-            )
+                batch.structure, batch.scores, batch.additional, lengths=batch.lengths,
+                max_iter=self.max_iter, tol=self.tol,
+            )  # fmt: skip
         return Prediction(solution.marginals, solution.additional, solution)
 
     def conjugate(self, batch: ScoredBatch) -> Tensor:
@@ -140,14 +142,14 @@ class StructuredLoss(nn.Module):
     .. math:: \ell(\eta, \bar y) = \Omega^*(A^\top \eta') + \Omega(\bar y) - \langle \eta', A \bar y
               \rangle, \qquad \eta' = \eta + c \, [1 - M \bar y; 0]
 
-    Its gradient is ``A(y* - ȳ)``, where ``y*`` is the maximiser found by inference at ``η'``. The
-    loss is nonnegative, convex in the scores, and zero exactly if ``ȳ`` is a maximiser too
-    (Proposition 2). Only CRF losses have second derivatives: for autograd the gradients through MAP
-    and SparseMAP are constants.
+    Its gradient is ``A(y* - ȳ)``, where ``y*`` is the maximizer found by inference at ``η'``. The
+    loss is nonnegative, convex in the scores, and zero exactly if ``ȳ`` is a maximizer too
+    (Proposition 2). Only the CRF losses have second derivatives; autograd treats the gradients of
+    the others as constants.
 
     Args:
         structure: kind of structure to predict.
-        inference: maximises ``⟨η, Ay⟩ - Ω(y)``.
+        inference: maximizes ``⟨η, Ay⟩ - Ω(y)``.
         cost: ``c``, the Hamming cost of each wrong unary part (tag, head or pair).
         reduction: ``"mean"`` or ``"sum"`` over instances, or ``"none"``.
 
@@ -185,7 +187,8 @@ class StructuredLoss(nn.Module):
             target: one structure for each instance, as ``structure.map`` returns it: tags
                 ``(B, n)``, heads ``(B, n)`` of the words (or ``(B, n+1)`` with the root in front),
                 the column of each row, -1 without one, or the 0/1 parts of other structures, also
-                in the shape of the scores. Entries past the length are ignored.
+                in the shape of the scores. Entries past the length are ignored by the built-in
+                structures and must be 0 for others.
             lengths: sizes of the instances, as the structure takes them; None if all are full.
             additional: scores ``η_F``, if the structure has additional parts.
 
@@ -201,6 +204,8 @@ class StructuredLoss(nn.Module):
         wide = scores.double() + self.cost * (1 - gold)
         extra = None if additional is None else additional.double()
         best = self.inference.conjugate(ScoredBatch(self.structure, wide, extra, lengths))
+        # Without any allowed structure the maximum is -inf; the loss is +inf, as documented.
+        best = best.masked_fill(best == -torch.inf, 0.0)
         losses = best + self.inference.omega(gold) - self.structure.score(vertex, wide, extra)
         losses = losses - losses.detach().clamp(max=0)
         ignored = torch.zeros_like(losses, dtype=torch.bool)
@@ -220,7 +225,7 @@ class StructuredLoss(nn.Module):
 
     def extra_repr(self) -> str:
         """Show the settings."""
-        return f"{self.structure!r}, cost={self.cost}, reduction={self.reduction!r}"
+        return f"{type(self.structure).__name__}, cost={self.cost}, reduction={self.reduction!r}"
 
 
 class StructuredPerceptronLoss(StructuredLoss):

@@ -16,8 +16,8 @@ def length_mask(lengths: Tensor, size: int) -> Tensor:
 def dropout_mask(shape: Sequence[int], probability: float, like: Tensor) -> Tensor:
     """Draw zeros with ``probability``, in ``[0, 1)``, and ``1 / (1 - probability)`` elsewhere.
 
-    Device and dtype are those of ``like``. Comparing uniform numbers with the probability takes a
-    third of the time of Bernoulli draws on a CPU.
+    The result has the default dtype, on the device of ``like``. Comparing uniform numbers with the
+    probability takes a third of the time of Bernoulli draws on a CPU.
     """
     uniform = torch.rand(shape, device=like.device, dtype=like.dtype)
     return (uniform >= probability) / (1 - probability)
@@ -47,7 +47,7 @@ def lstm_precision(device: torch.device) -> AbstractContextManager[object]:
 def packed_states(
     lstm: nn.LSTM, inputs: Tensor, lengths: Tensor
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """Run an LSTM over padded rows ``(B, n, input)`` of which ``lengths`` ``(B,)`` are real.
+    """Run an LSTM over padded rows ``(B, n, input)`` with ``lengths``, ``(B,)``, real positions.
 
     Returns:
         States ``(B, n, directions * hidden)``, zero at padding, and the last hidden and cell

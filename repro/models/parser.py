@@ -114,7 +114,7 @@ def initialise(model: LstmParser) -> None:
 
     Every gate of the LSTM is drawn as a matrix of its own, and the layers of the arc scorer have
     the gain of tanh. Scores must vary from the start: if they are small compared with its cost, the
-    structured hinge loss pushes whichever arc is best down again and training stays at flat scores.
+    structured hinge loss keeps pushing down whichever arc is best, and the scores stay flat.
     """
     for module in (model.words, model.tags):
         nn.init.normal_(module.weight)

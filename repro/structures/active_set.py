@@ -25,14 +25,14 @@ class Solution:
         marginals: ``u``, like the unary scores; differentiable.
         weights: ``(B, K)`` of the selected structures, filled with zeros; differentiable.
         selection: the structures as the solver stores them.
-        scores: additional scores, or ``None``.
+        additional_scores: additional scores, or ``None``.
     """
 
     structure: Structure
     marginals: Tensor
     weights: Tensor
     selection: Selection = field(repr=False)
-    scores: Tensor | None = field(repr=False)
+    additional_scores: Tensor | None = field(repr=False)
 
     @property
     def counts(self) -> Tensor:
@@ -42,7 +42,7 @@ class Solution:
     @property
     def iterations(self) -> Tensor:
         """Number of oracle calls ``(B,)``, not counting the first."""
-        return self._tensor(self.selection.rounds)
+        return self._tensor(self.selection.iterations)
 
     @property
     def gap(self) -> Tensor:
@@ -51,7 +51,7 @@ class Solution:
 
     @property
     def converged(self) -> Tensor:
-        """Return whether the gap is within the tolerance or the scores' rounding, ``(B,)``."""
+        """Whether the gap is within the tolerance or the rounding error of the scores, ``(B,)``."""
         return self._tensor(self.selection.converged)
 
     @cached_property
@@ -67,9 +67,9 @@ class Solution:
     @cached_property
     def additional(self) -> Tensor | None:
         """Differentiable marginals ``v`` of additional parts, or None without additional scores."""
-        if self.scores is None:
+        if self.additional_scores is None:
             return None
-        return self.structure.mixture(self.structures, self.weights, self.scores)
+        return self.structure.mixture(self.structures, self.weights, self.additional_scores)
 
     def _tensor(self, values: np.ndarray) -> Tensor:
         return torch.from_numpy(values).to(self.marginals.device)
@@ -130,7 +130,7 @@ def sparsemap(
     if unsolved:
         warnings.warn(
             f"{unsolved} of {len(selection.converged)} instances did not reach the gap {gap:g}"
-            f" within {max_iter} iterations; the largest gap is {selection.gaps.max():g}",
+            f" (max_iter={max_iter}); the largest gap is {selection.gaps.max():g}",
             ConvergenceWarning,
             stacklevel=2,
         )

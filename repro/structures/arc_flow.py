@@ -56,7 +56,7 @@ class Trellis:
 
 
 def trellis(unary: Tensor, transitions: Tensor) -> Trellis:
-    """Build a trellis without the parts on no allowed path; the largest score of an item is zero.
+    """Build a trellis of the parts on allowed paths, the largest unary score of an item being zero.
 
     Args:
         unary: ``(B, n, m)`` in double precision, ``n > 1``; ``-inf`` forbids a tag.
@@ -71,7 +71,7 @@ def trellis(unary: Tensor, transitions: Tensor) -> Trellis:
         behind.append((pairs[:, last] & behind[-1].unsqueeze(-2)).any(-1) & allowed[:, last])
     nodes = torch.stack(ahead, 1) & torch.stack(behind[::-1], 1)
     arcs = pairs & nodes[:, :-1, :, None] & nodes[:, 1:, None, :]
-    lowered = unary - unary.amax(-1, keepdim=True)
+    lowered = unary - unary.masked_fill(~nodes, -torch.inf).amax(-1, keepdim=True)
     return Trellis(torch.where(nodes, lowered, 0), torch.where(arcs, transitions, 0), nodes, arcs)
 
 
@@ -131,47 +131,47 @@ def _newton(chains: Trellis, at: _Iterate) -> tuple[Tensor, _Iterate, Tensor]:
     marginals[:, 1:] += at.heads
     marginals[:, 0] -= at.total.unsqueeze(-1)
     marginals = torch.where(nodes, marginals, 0)
-    short_tails = at.flow.sum(-1) - marginals[:, :-1]
-    short_heads = at.flow.sum(-2) - marginals[:, 1:]
-    short_total = 1 - marginals[:, 0].sum(-1)
+    residual_tails = at.flow.sum(-1) - marginals[:, :-1]
+    residual_heads = at.flow.sum(-2) - marginals[:, 1:]
+    residual_total = 1 - marginals[:, 0].sum(-1)
     ratio = at.flow / costs
     system = _Factors(chains, ratio)
-    first = torch.zeros_like(short_tails)
-    first[:, 0] = nodes[:, 0].to(first.dtype)
+    total_column = torch.zeros_like(residual_tails)
+    total_column[:, 0] = nodes[:, 0].to(total_column.dtype)
     product = at.flow * costs
 
-    def wanted(target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def right_sides(target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         change = torch.where(arcs, target / costs, 0)
-        return change, short_tails + change.sum(-1), short_heads + change.sum(-2)
+        return change, residual_tails + change.sum(-1), residual_heads + change.sum(-2)
 
-    def direction(flow: Tensor, tails: Tensor, heads: Tensor) -> tuple[_Iterate, Tensor]:
-        total = (short_total - tails[:, 0].sum(-1)) / free
+    def direction_for(flow: Tensor, tails: Tensor, heads: Tensor) -> tuple[_Iterate, Tensor]:
+        total = (residual_total - tails[:, 0].sum(-1)) / pivot
         tails = tails + total.view(-1, 1, 1) * unit_tails
         heads = heads + total.view(-1, 1, 1) * unit_heads
         change = torch.where(arcs, tails.unsqueeze(-1) + heads.unsqueeze(-2), 0)
         return _Iterate(flow - ratio * change, tails, heads, total), change
 
-    affine_flow, right_tails, right_heads = wanted(-product)
+    affine_flow, right_tails, right_heads = right_sides(-product)
     both_tails, both_heads = system.solve(
-        torch.stack((right_tails, first), -1),
-        torch.stack((right_heads, torch.zeros_like(first)), -1),
+        torch.stack((right_tails, total_column), -1),
+        torch.stack((right_heads, torch.zeros_like(total_column)), -1),
     )
     (tails, unit_tails), (heads, unit_heads) = both_tails.unbind(-1), both_heads.unbind(-1)
-    free = unit_tails[:, 0].sum(-1) - first[:, 0].sum(-1)
-    affine, change = direction(affine_flow, tails, heads)
+    pivot = unit_tails[:, 0].sum(-1) - total_column[:, 0].sum(-1)
+    affine, change = direction_for(affine_flow, tails, heads)
     gap = torch.where(arcs, product, 0).sum((1, 2, 3))
     length = _longest(at.flow, affine.flow, costs, change).view(-1, 1, 1, 1)
-    ahead = (at.flow + length * affine.flow) * (costs + length * change)
-    left = torch.where(arcs, ahead, 0).sum((1, 2, 3))
-    centre = (left / gap).pow(3) * gap / arcs.sum((1, 2, 3))
+    product_after = (at.flow + length * affine.flow) * (costs + length * change)
+    gap_after = torch.where(arcs, product_after, 0).sum((1, 2, 3))
+    centre = (gap_after / gap).pow(3) * gap / arcs.sum((1, 2, 3))
     corrected = centre.view(-1, 1, 1, 1) - product - affine.flow * change
-    step_flow, right_tails, right_heads = wanted(corrected)
+    step_flow, right_tails, right_heads = right_sides(corrected)
     tails, heads = system.solve(right_tails.unsqueeze(-1), right_heads.unsqueeze(-1))
-    step, change = direction(step_flow, tails.squeeze(-1), heads.squeeze(-1))
+    step, change = direction_for(step_flow, tails.squeeze(-1), heads.squeeze(-1))
     length = _longest(at.flow, step.flow, costs, change)
     length = torch.where(length < 1, _TO_BOUNDARY * length, length)
-    errors = torch.stack((short_tails.abs().amax((1, 2)), short_heads.abs().amax((1, 2))))
-    return length, step, torch.maximum(errors.amax(0), torch.maximum(gap, short_total.abs()))
+    errors = torch.stack((residual_tails.abs().amax((1, 2)), residual_heads.abs().amax((1, 2))))
+    return length, step, torch.maximum(errors.amax(0), torch.maximum(gap, residual_total.abs()))
 
 
 def _longest(flow: Tensor, change: Tensor, costs: Tensor, shift: Tensor) -> Tensor:

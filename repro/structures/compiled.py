@@ -2,14 +2,14 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from repro.structures.kernels.codes import Array
-from repro.structures.problem import Selection, checked_integers, no_additional, refuse_targets
+from repro.structures.problem import Selection, check_target, no_additional, refuse_targets
 from repro.structures.structure import Structure
 
 NO_TRANSITIONS = torch.zeros(1, 0, 0, 0, dtype=torch.float64)
@@ -41,9 +41,12 @@ class Problem:
         return Problem(self.code, self.unary[rows], own, self.sizes[rows], self.width)
 
     @property
-    def arrays(self) -> tuple[Array, Array, Array]:
-        """Unary scores, additional scores and sizes, as arrays for the compiled kernels."""
-        return self.unary.numpy(), self.additional.numpy(), self.sizes.numpy()
+    def batch(self) -> Any:
+        """The problem as arrays, for the compiled kernels."""
+        from repro.structures.kernels.batch import Batch  # imports numba, so only when needed
+
+        arrays = (self.unary.numpy(), self.additional.numpy(), self.sizes.numpy())
+        return Batch(self.code, *arrays)
 
 
 class CompiledStructure(Structure):
@@ -51,7 +54,12 @@ class CompiledStructure(Structure):
 
     A vertex has one integer for each of ``V`` decisions: the tag of an item, the head of a word,
     the column of a row. Entries of padding are -1.
+
+    Attributes:
+        first: first entry of a vertex that is a decision; those before it are padding.
     """
+
+    first: ClassVar[int] = 0
 
     @abstractmethod
     def problem(
@@ -109,8 +117,15 @@ class CompiledStructure(Structure):
         additional: Tensor | None = None,
         lengths: Tensor | None = None,
     ) -> Tensor:
-        """Check shape and range, and set entries past the lengths to -1; see the base class."""
-        return in_range(target, unary, lengths, 0, unary.size(2))[0]
+        """Check a target ``(B, S)``, and set its padding to -1; see the base class."""
+        check_target(target, tuple(unary.shape[:2]), unary)
+        rows = self.problem(unary, None, lengths).sizes[:, :1].to(target.device)
+        positions = torch.arange(target.size(1), device=target.device)
+        vertex = target.masked_fill((positions < self.first) | (positions >= rows), -1)
+        outside = ((vertex < -1) | (vertex >= unary.size(2))).any(-1)
+        refuse_targets(vertex, outside, f"has entries outside 0..{unary.size(2) - 1}")
+        self.refuse_invalid(vertex, 2 * self.indicator(vertex, unary.detach()) - 1, None, lengths)
+        return vertex
 
     def read(
         self, selection: Selection, unary: Array | None, additional: Array | None, total: Array
@@ -157,29 +172,10 @@ def gathered(scores: Tensor, vertex: Tensor) -> Tensor:
 
 
 def weighted_parts(like: Tensor, vertices: Tensor, weights: Tensor) -> Tensor:
-    """Add ``weights (B, K)`` up at the values that ``vertices (B, K, S)`` choose.
+    """Sum ``weights (B, K)`` at the values that ``vertices (B, K, S)`` choose.
 
     The result has the shape ``(B, S, A)`` of ``like`` and the dtype of the weights.
     """
     shares = torch.where(vertices >= 0, weights.unsqueeze(-1), 0.0)
     places = vertices.clamp(min=0).transpose(1, 2)
     return weights.new_zeros(like.shape).scatter_add(-1, places, shares.transpose(1, 2))
-
-
-def in_range(
-    target: Tensor, unary: Tensor, lengths: Tensor | None, first: int, values: int
-) -> tuple[Tensor, Tensor]:
-    """Check a target ``(B, S)`` and set entries to -1 that do not exist; return also which exist.
-
-    These are the entries from ``first`` on, within the lengths.
-    """
-    vertex = checked_integers(target, tuple(unary.shape[:2]), unary)
-    positions = torch.arange(target.size(1), device=target.device)
-    exists = (positions >= first).expand_as(target)
-    if lengths is not None:
-        sizes = lengths.to(target.device).view(len(target), -1)[:, :1]
-        exists = exists & (positions < sizes + first)
-    vertex = target.masked_fill(~exists, -1)
-    outside = ((vertex < -1) | (vertex >= values)).any(-1)
-    refuse_targets(vertex, outside, f"has entries outside 0..{values - 1}")
-    return vertex, exists

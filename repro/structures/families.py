@@ -12,7 +12,6 @@ from repro.structures.compiled import (
     CompiledStructure,
     Problem,
     gathered,
-    in_range,
     weighted_parts,
 )
 from repro.structures.forward_backward import sequence_log_partition, sequence_marginals
@@ -22,7 +21,6 @@ from repro.structures.problem import (
     checked_lengths,
     checked_unary,
     no_additional,
-    refuse_targets,
 )
 from repro.structures.structure import Structure
 
@@ -144,6 +142,8 @@ class Arborescence(CompiledStructure):
         single_root: whether the root has exactly one child.
     """
 
+    first = 1
+
     def __init__(self, single_root: bool = False) -> None:
         self.single_root = single_root
 
@@ -188,17 +188,7 @@ class Arborescence(CompiledStructure):
         """Check heads, ``(B, n)`` of the words or ``(B, n + 1)`` with the root; see the base."""
         if target.dim() == 2 and target.size(1) == unary.size(1) - 1:
             target = pad(target, (1, 0), value=-1)
-        vertex, exists = in_range(target, unary, lengths, 1, unary.size(1))
-        # In a tree the heads of each word, followed upwards, lead to the root.
-        own = torch.arange(vertex.size(1), device=vertex.device).expand_as(vertex)
-        heads = torch.where(vertex < 0, own, vertex)
-        for _ in range(vertex.size(1).bit_length()):  # each gather doubles the number of steps
-            heads = heads.gather(1, heads)
-        wrong = (exists & (heads != 0)).any(-1)
-        if self.single_root:
-            wrong = wrong | ((vertex == 0).sum(-1) > 1)
-        refuse_targets(vertex, wrong, "is no tree")
-        return vertex
+        return super().checked_target(target, unary, additional, lengths)
 
     def log_partition(
         self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
@@ -237,20 +227,6 @@ class Matching(CompiledStructure):
         sizes = checked_lengths(lengths, batch, (n, m)).contiguous()
         return Problem(MATCHING, scores, NO_TRANSITIONS, sizes, min(n, m))
 
-    def checked_target(
-        self,
-        target: Tensor,
-        unary: Tensor,
-        additional: Tensor | None = None,
-        lengths: Tensor | None = None,
-    ) -> Tensor:
-        """Check the column of each row, -1 without one; see the base class."""
-        vertex = super().checked_target(target, unary, additional, lengths)
-        columns = vertex.sort(-1).values
-        twice = (columns[:, 1:] == columns[:, :-1]) & (columns[:, 1:] >= 0)
-        refuse_targets(vertex, twice.any(-1), "gives one column to two rows")
-        return vertex
-
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
         """Invert the stored row of each column if rows outnumber columns; see the base class."""
         batch, several, width = stored.shape
@@ -265,4 +241,4 @@ class Matching(CompiledStructure):
 
 
 STRUCTURES: dict[str, Callable[..., Structure]] = {"matching": Matching}
-"""Structures of the pairs of two sentences' words, by name: ``structure=`` chooses one."""
+"""Structures over the word pairs of two sentences, by the name that ``structure=`` takes."""

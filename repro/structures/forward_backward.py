@@ -25,11 +25,6 @@ def possible(logarithm: Tensor) -> Tensor:
     return ~(logarithm.detach() <= LOWEST / 2)
 
 
-def log_add(first: Tensor, second: Tensor) -> Tensor:
-    """Return ``logaddexp`` of two tensors; the second derivative of torch's function overflows."""
-    return torch.stack(torch.broadcast_tensors(first, second)).logsumexp(0)
-
-
 def gradients(log_partition: Callable[..., Tensor], points: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Differentiate ``log_partition``, a function of groups of scores, which gives the marginals.
 

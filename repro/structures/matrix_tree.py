@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from repro.structures.forward_backward import LOWEST, gradients, log_add, possible
+from repro.structures.forward_backward import LOWEST, gradients, possible
 
 LARGEST_CONDITION = 1e4
 """Laplacians with a larger condition number (in the 1-norm) are not factorised."""
@@ -158,8 +158,8 @@ def _eliminated(scores: Tensor, words: Tensor, single_root: bool) -> Tensor:
         rooted = root.gather(1, chosen.unsqueeze(-1))
         heads = torch.cat((into, rooted.masked_fill(~open_root.unsqueeze(-1), LOWEST)), -1)
         pivot = heads.logsumexp(-1)
-        arcs = log_add(arcs, (into - pivot.unsqueeze(-1)).unsqueeze(-1) + out)
-        root = log_add(root, rooted - pivot.unsqueeze(-1) + out.squeeze(1))
+        arcs = _log_add(arcs, (into - pivot.unsqueeze(-1)).unsqueeze(-1) + out)
+        root = _log_add(root, rooted - pivot.unsqueeze(-1) + out.squeeze(1))
         exists = exists & (~unfinished | possible(pivot))
         total = total + pivot.masked_fill(~unfinished, 0)
     return total.masked_fill(~exists, -torch.inf)
@@ -177,3 +177,8 @@ class _WithGradient(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (slope,) = ctx.saved_tensors
         return grad.view(-1, 1, 1) * slope, None, None
+
+
+def _log_add(first: Tensor, second: Tensor) -> Tensor:
+    """Return ``logaddexp`` of two tensors; the second derivative of torch's function overflows."""
+    return torch.stack(torch.broadcast_tensors(first, second)).logsumexp(0)

@@ -26,8 +26,8 @@ class Mixture:
     Args:
         structure: the family of structures.
         selection: the selected structures.
-        unary: detached unary scores, of which shape, dtype and device are read.
-        additional: detached additional scores, likewise, or ``None``.
+        unary: detached unary scores; only their shape, dtype and device are used.
+        additional: detached additional scores, used likewise, or ``None``.
     """
 
     structure: Structure
@@ -43,7 +43,7 @@ class Mixture:
     def read(
         self, unary: Tensor | None, additional: Tensor | None, weights: Tensor | None
     ) -> Array:
-        """Sum for each structure its entries in values of parts, and in ``weights (B, K)``."""
+        """Sum, for each structure, the values of its parts and its entry in ``weights (B, K)``."""
         total = np.zeros(len(self.selection.weights))
         if weights is not None:
             total += _array(weights)[self.selection.places]
@@ -58,12 +58,12 @@ class Mixture:
         return found
 
     def write_unary(self, weights: Array) -> Tensor:
-        """Sum for each unary part the weights of the structures that contain it."""
+        """Return the total weight of the structures that contain each unary part."""
         found = torch.from_numpy(self.structure.write_unary(self.selection, weights))
         return found.view(self.unary.shape).to(self.unary.device, self.unary.dtype)
 
     def write_additional(self, weights: Array) -> Tensor | None:
-        """Sum for each additional part the weights of the structures that contain it, if any."""
+        """Return the total weight of the structures that contain each additional part, if any."""
         if self.additional is None:
             return None
         shape = tuple(self.additional.shape)
@@ -88,11 +88,10 @@ class _Forward(Function):
     ) -> tuple[Tensor, Tensor]:
         ctx.mixture = mixture
         if value:
-            marginals = mixture.selection.marginals.reshape(mixture.unary.shape)
-            marginals = marginals.to(mixture.unary.device, mixture.unary.dtype)
-            return marginals, mixture.padded(mixture.selection.weights)
-        found = mixture.respond(mixture.read(unary, additional, None))
-        return mixture.write_unary(found), mixture.padded(found)
+            weights = mixture.selection.weights
+        else:
+            weights = mixture.respond(mixture.read(unary, additional, None))
+        return mixture.write_unary(weights), mixture.padded(weights)
 
     @staticmethod
     def backward(ctx: Any, marginals: Tensor, weights: Tensor) -> Any:
@@ -126,7 +125,7 @@ def attach(
     structure: Structure, unary: Tensor, additional: Tensor | None, selection: Selection
 ) -> tuple[Tensor, Tensor]:
     """Return marginals like ``unary`` and weights ``(B, K)``, differentiable in the scores."""
-    shape = None if additional is None else additional.detach()
-    mixture = Mixture(structure, selection, unary.detach(), shape)
+    detached = None if additional is None else additional.detach()
+    mixture = Mixture(structure, selection, unary.detach(), detached)
     marginals, weights = _Forward.apply(unary, additional, mixture, True)
     return marginals, weights

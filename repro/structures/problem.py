@@ -1,4 +1,4 @@
-"""Checked scores of a batch, the structures that a solver selects, and the errors of both."""
+"""Validation of scores and targets, and the structures that a solver selects."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -47,23 +47,21 @@ class Selection:
 
     Args:
         problem: the scores that were solved, in the form that the structure's solver takes.
-        marginals: ``(B, ...)`` in double precision.
         vertices: ``(N, width)`` structures as the solver stores them.
         weights: ``(N,)`` weights of the structures.
         inverses: flattened inverses of ``H`` (see ``kernels/gram.py``), one per instance.
         counts: ``(B,)`` number of structures of each instance.
-        rounds: ``(B,)`` number of oracle calls.
+        iterations: ``(B,)`` number of oracle calls.
         gaps: ``(B,)`` Frank-Wolfe gaps.
         converged: ``(B,)`` whether the gap is within the tolerance.
     """
 
     problem: Any
-    marginals: Tensor
     vertices: Array
     weights: Array
     inverses: Array
     counts: Array
-    rounds: Array
+    iterations: Array
     gaps: Array
     converged: Array
 
@@ -106,12 +104,11 @@ class Selection:
 
         return Selection(
             problem=self.problem,
-            marginals=torch.from_numpy(values(self.marginals.numpy(), by.marginals.numpy())),
             vertices=pieces(self.vertices, self.offsets, by.vertices, by.offsets),
             weights=pieces(self.weights, self.offsets, by.weights, by.offsets),
             inverses=pieces(self.inverses, self.inverse_starts, by.inverses, by.inverse_starts),
             counts=values(self.counts, by.counts),
-            rounds=values(self.rounds, by.rounds),
+            iterations=values(self.iterations, by.iterations),
             gaps=values(self.gaps, by.gaps),
             converged=values(self.converged, by.converged),
         )
@@ -133,9 +130,12 @@ def checked_unary(unary: Tensor, mask: Tensor | None, axes: str | None = None) -
     if mask is not None:
         if mask.dtype != torch.bool:
             raise ValueError(f"the mask must be boolean, not {mask.dtype}")
-        scores = scores.masked_fill(~mask, -torch.inf)
-        if scores.shape != unary.shape:
-            raise ValueError(f"the mask must have the shape {tuple(unary.shape)} of the scores")
+        try:
+            scores = scores.masked_fill(~mask.expand_as(scores), -torch.inf)
+        except RuntimeError:
+            raise ValueError(
+                f"mask {tuple(unary.shape)} or smaller expected, got {tuple(mask.shape)}"
+            ) from None
     return scores.to("cpu", torch.float64).contiguous()
 
 
@@ -166,15 +166,14 @@ def no_additional(additional: Tensor | None, name: str) -> None:
         raise ValueError(f"{name} has no additional parts, but additional scores were given")
 
 
-def checked_integers(target: Tensor, shape: tuple[int, ...], scores: Tensor) -> Tensor:
-    """Check the dtype and the shape of a target; return it."""
+def check_target(target: Tensor, shape: tuple[int, ...], scores: Tensor) -> None:
+    """Raise ValueError unless the dtype and the shape of a target are as expected."""
     if target.dtype != torch.long:
         raise ValueError(f"the target must hold integers (torch.long), not {target.dtype}")
     if target.shape != shape:
         raise ValueError(
             f"target {shape} expected for scores {tuple(scores.shape)}, got {tuple(target.shape)}"
         )
-    return target
 
 
 def refuse_targets(vertex: Tensor, wrong: Tensor, why: str) -> None:

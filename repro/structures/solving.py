@@ -23,19 +23,18 @@ from repro.structures.kernels.codes import (
     SEQUENCE,
     Array,
 )
-from repro.structures.kernels.gram import GAP, ROUNDS, SIZE, State
+from repro.structures.kernels.gram import GAP, ITERATIONS, SIZE, State
 from repro.structures.problem import InfeasibleError, Scores, Selection, starts
 
 T = TypeVar("T")
 _GRAIN = 20_000
 """Multiplications of an oracle, summed over the batch, that justify one more thread."""
 _EXTRA_CALLS = 1000
-"""Oracle calls of a chain beyond twice its number of parts, after which flows are used. Almost all
-chains need fewer, and the interior-point method takes as long as about a thousand."""
-_CAPACITY = 32
-"""Initial capacity, in structures, of the active set for an oracle written in Python."""
+"""A chain with ``p`` unary parts gets ``2 p`` plus this many oracle calls before the flow solver is
+used. Almost all chains need fewer, and the flow solver takes as long as about a thousand."""
 _FEWEST_CALLS = 500
-"""Oracle calls that a caller must allow for flows to be used: fewer ask for a rough solution."""
+"""The flow solver is used only if the caller allows at least this many oracle calls: a lower limit
+asks for a rough solution."""
 
 
 def _nothing(width: int) -> Found:
@@ -43,7 +42,7 @@ def _nothing(width: int) -> Found:
     return Found(np.empty((0, width), np.int32), np.empty(0), np.empty(0))
 
 
-def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) -> Selection:
+def solve(problem: Problem, tol: float, max_iter: int, start: Selection | None) -> Selection:
     """Solve a batch with a compiled oracle.
 
     Chains with transitions first get ``2 n m + _EXTRA_CALLS`` oracle calls, but at most half of
@@ -62,11 +61,11 @@ def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) ->
         if not same or other.unary.shape != problem.unary.shape:
             raise ValueError("the start is a solution of another structure or shape")
         offsets, known = start.offsets, Found(start.vertices, start.weights, np.empty(0))
-    most = np.full(batch, rounds)
-    if problem.code == SEQUENCE and problem.additional.numel() and rounds >= _FEWEST_CALLS:
-        most = np.minimum(rounds // 2, 2 * problem.sizes.prod(1).numpy() + _EXTRA_CALLS)
+    most = np.full(batch, max_iter)
+    if problem.code == SEQUENCE and problem.additional.numel() and max_iter >= _FEWEST_CALLS:
+        most = np.minimum(max_iter // 2, 2 * problem.sizes.prod(1).numpy() + _EXTRA_CALLS)
     found = _solve_from(problem, tol, most, offsets, known)
-    stuck = np.flatnonzero(~found.converged & (found.rounds < rounds) & (most < rounds))
+    stuck = np.flatnonzero(~found.converged & (found.iterations < max_iter) & (most < max_iter))
     if not len(stuck):
         return found
     # Near-optimal flows, decomposed into sequences and weights to start from. Each instance is
@@ -87,31 +86,26 @@ def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) ->
         shares.append(weights[0, used].numpy())
     offsets = starts(np.array([len(piece) for piece in pieces]))
     known = Found(np.concatenate(pieces), np.concatenate(shares), np.empty(0))
-    better = _solve_from(harder, tol, rounds - found.rounds[stuck], offsets, known)
-    better.rounds[:] += found.rounds[stuck]
+    better = _solve_from(harder, tol, max_iter - found.iterations[stuck], offsets, known)
+    better.iterations[:] += found.iterations[stuck]
     return found.replaced(stuck, better)
 
 
 def _solve_from(
-    problem: Problem, tol: float, rounds: Array, offsets: Array, known: Found
+    problem: Problem, tol: float, max_iter: Array, offsets: Array, known: Found
 ) -> Selection:
     """Solve a batch from known structures, with a limit of oracle calls for each instance."""
-    batch = problem.unary.size(0)
-    marginals = torch.zeros_like(problem.unary)
-    report = _empty_report(batch)
-    unary, transitions, sizes = problem.arrays
-    limits = np.stack([np.full(batch, tol), rounds.astype(np.float64)], 1)
+    report, batch = _empty_report(len(problem.unary)), problem.batch
 
     def solve_range(first: int, last: int) -> tuple[Found, int, int]:
         found: tuple[Found, int, int] = kernels.solve_range(
-            problem.code, unary, transitions, sizes, limits, offsets, known, marginals.numpy(),
-            report, first, last,
-        )  # fmt: skip
+            batch, float(tol), max_iter, offsets, known, report, first, last
+        )
         return found
 
     pieces = in_threads(solve_range, problem)
     refuse(report.statuses)
-    return _joined(problem, marginals, pieces, report)
+    return _joined(problem, pieces, report)
 
 
 Oracle = Callable[[Array, Array], Array]
@@ -133,7 +127,7 @@ def best_of_oracle(oracle: Oracle, problem: Scores) -> tuple[Array, Array]:
     return vertices, values
 
 
-def solve_with_oracle(oracle: Oracle, problem: Scores, tol: float, rounds: int) -> Selection:
+def solve_with_oracle(oracle: Oracle, problem: Scores, tol: float, max_iter: int) -> Selection:
     """Solve a batch with an oracle in PyTorch, which is called for all unsolved instances at once.
 
     Raises:
@@ -145,7 +139,7 @@ def solve_with_oracle(oracle: Oracle, problem: Scores, tol: float, rounds: int) 
     totals = np.where(vertices == 0, np.abs(scores), 0.0).sum(1)
     states: list[State] = []
     for vertex, value, total in zip(vertices, values, totals, strict=True):
-        states.append(entries.empty_state(_CAPACITY, scores.shape[1], parts))
+        states.append(entries.empty_state(kernels.CAPACITY, scores.shape[1], parts))
         entries.begin(states[-1], vertex, float(value), ROUNDING_UNIT * (total + parts))
     report = _empty_report(len(scores))
     report.statuses[:] = RUNNING
@@ -157,18 +151,16 @@ def solve_with_oracle(oracle: Oracle, problem: Scores, tol: float, rounds: int) 
         values = np.where(vertices == 0, scores[running], 0.0).sum(1)
         for row, b in enumerate(running.tolist()):
             report.statuses[b], states[b] = entries.advance(
-                states[b], vertices[row], float(values[row]), tol, rounds
+                states[b], vertices[row], float(values[row]), tol, max_iter
             )
-    marginals = torch.zeros_like(problem.unary)
     pieces = [(_nothing(scores.shape[1]), 0, 0)]
     for b in range(len(states)):
         state, size = states[b], int(states[b].counts[SIZE])
         report.counts[b] = size
-        report.rounds[b], report.gaps[b] = state.counts[ROUNDS], state.values[GAP]
-        marginals[b] = torch.from_numpy(_mixed(state, parts)).view(marginals[b].shape)
+        report.iterations[b], report.gaps[b] = state.counts[ITERATIONS], state.values[GAP]
         inverse = state.inverse[:size, :size].reshape(-1)
         pieces.append((Found(state.vertices, state.weights, inverse), size, size * size))
-    return _joined(problem, marginals, pieces, report)
+    return _joined(problem, pieces, report)
 
 
 def _mixed(state: State, parts: int) -> Array:
@@ -185,13 +177,12 @@ def best_vertices(problem: Problem) -> Tensor:
         ValueError: scores are NaN or +inf.
         InfeasibleError: an instance has no allowed structure.
     """
-    batch = problem.unary.size(0)
-    vertices = np.full((batch, problem.width), -1, np.int32)
-    statuses = np.full(batch, CONVERGED)
-    unary, transitions, sizes = problem.arrays
+    batch = problem.batch
+    vertices = np.full((len(batch.unary), problem.width), -1, np.int32)
+    statuses = np.full(len(batch.unary), CONVERGED)
 
     def map_range(first: int, last: int) -> None:
-        kernels.map_range(problem.code, unary, transitions, sizes, vertices, statuses, first, last)
+        kernels.map_range(batch, vertices, statuses, first, last)
 
     in_threads(map_range, problem)
     refuse(statuses)
@@ -200,25 +191,21 @@ def best_vertices(problem: Problem) -> Tensor:
 
 def _empty_report(batch: int) -> Report:
     """Return a report to be filled in by the kernels; all instances count as converged."""
-    counts, rounds = np.zeros(batch, np.int64), np.zeros(batch, np.int64)
-    return Report(counts, rounds, np.zeros(batch), np.full(batch, CONVERGED))
+    counts, iterations = np.zeros(batch, np.int64), np.zeros(batch, np.int64)
+    return Report(counts, iterations, np.zeros(batch), np.full(batch, CONVERGED))
 
 
 def _joined(
-    problem: Problem | Scores,
-    marginals: Tensor,
-    pieces: list[tuple[Found, int, int]],
-    report: Report,
+    problem: Problem | Scores, pieces: list[tuple[Found, int, int]], report: Report
 ) -> Selection:
     """Concatenate the solutions of consecutive ranges of instances."""
     return Selection(
         problem=problem,
-        marginals=marginals,
         vertices=np.concatenate([found.vertices[:used] for found, used, _ in pieces]),
         weights=np.concatenate([found.weights[:used] for found, used, _ in pieces]),
         inverses=np.concatenate([found.inverses[:size] for found, _, size in pieces]),
         counts=report.counts,
-        rounds=report.rounds,
+        iterations=report.iterations,
         gaps=report.gaps,
         converged=report.statuses == CONVERGED,
     )

@@ -11,7 +11,7 @@ from repro.structures.kernels.codes import Array
 from repro.structures.problem import (
     Scores,
     Selection,
-    checked_integers,
+    check_target,
     checked_lengths,
     checked_unary,
     no_additional,
@@ -148,20 +148,34 @@ class Structure(ABC):
             lengths: sizes of the instances in a padded batch.
 
         Raises:
-            ValueError: the target has a wrong shape or dtype, or is no structure.
+            ValueError: the target has a wrong shape or dtype, or is not a structure.
         """
         groups = [one for one in (unary, additional) if one is not None]
         parts = sum(one.shape[1:].numel() for one in groups)
-        flat = target.reshape(len(target), -1)
-        vertex = checked_integers(flat, (len(unary), parts), unary)
+        vertex = target.reshape(len(target), target.shape[1:].numel())
+        check_target(vertex, (len(unary), parts), unary)
         refuse_targets(vertex, ((vertex != 0) & (vertex != 1)).any(-1), "has entries outside 0..1")
-        # The score of a structure that differs is less if the parts of the target score 1 and all
-        # others -1; so the oracle returns the target, or it is no structure.
         split = (2.0 * vertex - 1).split([one.shape[1:].numel() for one in groups], 1)
         signs = [one.view(like.shape) for one, like in zip(split, groups, strict=True)]
-        found = self.map(signs[0], signs[1] if len(signs) > 1 else None, lengths)
-        refuse_targets(vertex, (found != vertex).any(-1), f"is no {type(self).__name__}")
+        self.refuse_invalid(vertex, signs[0], signs[1] if len(signs) > 1 else None, lengths)
         return vertex
+
+    def refuse_invalid(
+        self, vertex: Tensor, signs: Tensor, additional: Tensor | None, lengths: Tensor | None
+    ) -> None:
+        """Raise ValueError for the first vertex that is not a structure, if any.
+
+        If the parts of the target score 1 and all others -1, every other structure scores less. The
+        oracle therefore returns the target, unless the target is not a structure.
+
+        Args:
+            vertex: ``(B, V)``.
+            signs: 1 for the unary parts of the vertices and -1 for others.
+            additional: signs of the additional parts; None if the unary parts determine them.
+            lengths: sizes of the instances in a padded batch.
+        """
+        wrong = (self.map(signs, additional, lengths) != vertex).any(-1)
+        refuse_targets(vertex, wrong, f"is not a valid {type(self).__name__}")
 
     def log_partition(
         self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
@@ -218,8 +232,8 @@ class Structure(ABC):
             sizes = checked_lengths(lengths, len(unary), tuple(unary.shape[1 : 1 + axes]))
             for axis, size in enumerate(sizes.unbind(1), start=1):
                 past = torch.arange(scores.size(axis)) >= size.unsqueeze(1)
-                shape = [-1 if at in (0, axis) else 1 for at in range(scores.dim())]
-                shape[0] = len(unary)
+                shape = [1] * scores.dim()
+                shape[0], shape[axis] = past.shape
                 scores = scores.masked_fill(past.view(shape), -torch.inf)
             lengths = sizes.view(lengths.shape)
         return Scores(scores, additional, lengths)
@@ -263,22 +277,28 @@ class Structure(ABC):
                 total += np.where(parts, flat[rows], 0.0).sum(1)
 
     def write_unary(self, selection: Selection, weights: Array) -> Array:
-        """Sum for each unary part the ``weights`` of the structures that contain it."""
+        """Return the total weight of the structures that contain each unary part."""
         parts = selection.vertices[:, : selection.problem.unary_parts]
         return _sum_by_instance(selection, parts, weights)
 
     def write_additional(
         self, selection: Selection, weights: Array, shape: tuple[int, ...]
     ) -> Array:
-        """Sum weights likewise for additional parts, in the shape of their scores."""
+        """Return the total weight of the structures that contain each additional part.
+
+        Args:
+            selection: the structures.
+            weights: ``(N,)`` weights of the structures.
+            shape: of the additional scores, and of the result.
+        """
         parts = selection.vertices[:, selection.problem.unary_parts :]
         return _sum_by_instance(selection, parts, weights).reshape(shape)
 
     def _ask(self, problem: Scores) -> Any:
         """Return the oracle for flat scores ``(b, parts)`` of some rows of the batch.
 
-        It stores 0 where a part is chosen and else -1, the form in which kernels compare
-        structures: those of two share a part if they have the same value there, unless negative.
+        The oracle returns 0 for chosen parts and -1 for the others, the form in which the kernels
+        compare structures: two share a part if their entries there are equal and not negative.
         """
 
         def ask(scores: Array, rows: Array) -> Array:

@@ -7,7 +7,7 @@ import torch
 from tolerances import GRADIENT, LOSS, assert_close
 
 from repro.losses import FenchelYoungLoss, fenchel_young
-from repro.losses.fenchel_young import fused_losses, order_of
+from repro.losses.fenchel_young import fused_alpha_minus_1, fused_losses
 from repro.mappings import Entmax, Fusedmax, LearnedAlphaEntmax, Softmax, Sparsemax
 
 MAPS = {
@@ -124,7 +124,7 @@ def test_no_targets(mapping):
 )
 def test_other_maps_have_no_kernel(other):
     scores, target = draw(6)
-    assert order_of(other) is None
+    assert fused_alpha_minus_1(other) is None
     assert fused_losses(other, scores, target, -100, "mean") is None
 
 
@@ -133,4 +133,4 @@ def test_a_map_of_another_class_keeps_its_own_formulas():
         def omega(self, probs, dim=-1):
             return super().omega(probs, dim) / 2
 
-    assert order_of(Halved()) is None
+    assert fused_alpha_minus_1(Halved()) is None

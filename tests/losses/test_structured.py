@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -311,26 +312,49 @@ def test_bad_targets_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("structure", "target", "lengths", "message"),
+    ("structure", "target", "lengths"),
     [
-        (Arborescence(), [2, 1, 0], None, r"target \[-1, 2, 1, 0\] is no tree"),
-        (Arborescence(), [1, 0, 0], None, "is no tree"),
-        (Arborescence(), [0, 3, 0], [2], "is no tree"),  # the head is padding
-        (Arborescence(), [0, -1, 0], None, "is no tree"),
-        (Arborescence(single_root=True), [0, 0, 1], None, "is no tree"),
-        (Matching(), [1, 2, 1, 0], None, "gives one column to two rows"),
+        (Arborescence(), [2, 1, 0], None),
+        (Arborescence(), [1, 0, 0], None),
+        (Arborescence(), [0, 3, 0], [3, 2]),  # the head is padding
+        (Arborescence(), [0, -1, 0], None),
+        (Arborescence(single_root=True), [0, 0, 1], None),
+        (Matching(), [1, 2, 1, 0], None),  # two rows have one column
+        (Matching(), [0, 1, 2, -1], None),  # a row and a column are left
+        (Matching(), [0, 3, -1, -1], [[4, 4], [2, 3]]),  # the column is padding
+        (LinearChain(), [0, 1, -1, 2], None),
     ],
 )
-def test_targets_that_are_no_structures_are_refused(
-    structure: Structure, target: list[int], lengths: list[int] | None, message: str
+def test_targets_that_are_not_structures_are_refused(
+    structure: Structure, target: list[int], lengths: list[Any] | None
 ) -> None:
-    sizes = None if lengths is None else torch.tensor([3, *lengths])
-    right = [0, 1, 2, 3] if isinstance(structure, Matching) else [0, 1, 2]
+    sizes = None if lengths is None else torch.tensor(lengths)
+    right = [0, 1, 2] if isinstance(structure, Arborescence) else [0, 1, 2, 3]
     targets = torch.tensor([right, target])
     loss = SparseMAPLoss(structure, reduction="none")
-    with pytest.raises(ValueError, match=f"instance 1: .*{message}"):
+    with pytest.raises(ValueError, match=f"instance 1: .*not a valid {type(structure).__name__}"):
         loss(torch.zeros(2, 4, 4), targets, sizes)
     assert loss(torch.zeros(2, 4, 4), targets[[0, 0]]).shape == (2,)
+
+
+@pytest.mark.parametrize("structure", [LinearChain(), Arborescence()])
+@pytest.mark.parametrize("lengths", [[5, 2], [-1, 2], [2.0, 2.0], [3]])
+def test_bad_lengths_are_refused(structure: Structure, lengths: list[float]) -> None:
+    targets = torch.tensor([[0, 1, 1, 0], [0, 0, 0, 0]])[
+        :, : 4 - isinstance(structure, Arborescence)
+    ]
+    with pytest.raises(ValueError, match="length"):
+        CRFLoss(structure)(torch.zeros(2, 4, 4), targets, torch.tensor(lengths))
+
+
+@pytest.mark.parametrize("structure", [LinearChain(), Arborescence()])
+def test_a_crf_without_an_allowed_structure_has_an_infinite_loss(structure: Structure) -> None:
+    scores = torch.full((1, 3, 3), -torch.inf, requires_grad=True)
+    target = torch.tensor([[0, 1] if isinstance(structure, Arborescence) else [0, 1, 1]])
+    loss = CRFLoss(structure)(scores, target)
+    loss.backward()
+    assert loss == torch.inf
+    assert torch.isfinite(scores.grad).all()
 
 
 def test_a_solver_stopped_early_gives_a_smaller_loss_without_a_warning() -> None:

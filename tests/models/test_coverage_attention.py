@@ -187,7 +187,7 @@ def test_aligned_fertilities_are_those_of_the_sentence():
     assert bounds.tolist()[0] == [3.5, 2.5, torch.inf]  # the larger one of both sentences
     assert bounds.tolist()[1][:2] == [2.5, torch.inf]
     unknown = torch.tensor([[5, 4, SINK]])
-    with pytest.raises(ValueError, match=r"no aligned fertilities of the source sentence \[5, 4"):
+    with pytest.raises(ValueError, match=r"no aligned fertilities for the source sentence \[5, 4"):
         aligned(unknown, unknown > 0)
 
 

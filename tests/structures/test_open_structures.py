@@ -168,7 +168,7 @@ def test_targets() -> None:
     with pytest.raises(ValueError, match=r"instance 1: .* entries outside 0..1"):
         loss(scores, identity)
     identity[1, 0, 0] = 0
-    with pytest.raises(ValueError, match=r"instance 1: .* is no Assignment"):
+    with pytest.raises(ValueError, match=r"instance 1: .* is not a valid Assignment"):
         loss(scores, identity)
     with pytest.raises(NotImplementedError, match="Assignment has no marginal inference"):
         CRFLoss(Assignment())(scores[:1], identity[:1])

@@ -31,7 +31,7 @@ class Alignment:
 
     @property
     def unsolved(self) -> int:
-        """Number of solutions that stopped at the solver's limit on iterations."""
+        """Number of alignment problems that were not solved to the tolerance."""
         return sum(int((~solution.converged).sum()) for solution in self.solutions)
 
     @property
@@ -79,7 +79,7 @@ def cell_mask(scores: Tensor, lengths: Tensor) -> Tensor:
 
 
 FARTHEST = 2
-"""Largest distance with a score of its own; longer ones in the same direction share it."""
+"""Distances are clamped to this magnitude: all longer ones in a direction share one score."""
 
 MAX_ITER = 1000
 """Default limit on iterations of the active set method.
@@ -130,32 +130,23 @@ class TransitionScores(nn.Module):
         return self.end[(word == lengths.unsqueeze(1) - 1).long()]
 
 
-class StructuredAligner(Aligner):
-    """Symmetric alignment by the SparseMAP mixture of structures of word pairs.
-
-    With maximal matchings (Niculae et al. 2018, §5.2, "Matching alignment") the weights of a word
-    of the shorter sentence sum to one, those of the longer to at most one.
+class SparsemapAligner(Aligner):
+    """Base class of aligners by SparseMAP.
 
     Args:
-        structure: takes scores ``(B, m, n)`` and lengths ``(B, 2)``.
-        max_iter: limit on the solver's iterations for each pair. Solutions that reach it are used
-            as they are; ``Alignment.unsolved`` counts them.
+        structure: kind of structure to select.
+        max_iter: limit on the solver's iterations for each solution. Solutions that reach it are
+            used as they are; ``Alignment.unsolved`` counts them.
 
     Warns:
         ConvergenceWarning: only for the first batch with such a solution.
     """
 
-    def __init__(self, structure: Structure, max_iter: int = MAX_ITER) -> None:
+    def __init__(self, structure: Structure, max_iter: int) -> None:
         super().__init__()
         self.structure = structure
         self.max_iter = max_iter
         self._warned = False
-
-    def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
-        """Align a batch; the two weight matrices are transposes of each other."""
-        solution = self._solve(scores, None, lengths, cell_mask(scores, lengths))
-        both = solution.marginals
-        return Alignment(both, both.transpose(1, 2), lengths, (solution,))
 
     def _solve(
         self, unary: Tensor, additional: Tensor | None, lengths: Tensor, mask: Tensor
@@ -175,16 +166,37 @@ class StructuredAligner(Aligner):
         if unsolved and not self._warned:
             self._warned = True
             warnings.warn(
-                f"{unsolved} of {len(lengths)} alignments reached the bound of {self.max_iter}"
-                f" iterations at gaps up to {float(solution.gap.max()):.1g}; they are taken as they"
-                " are, here and in later batches (model.max_iter)",
+                f"{unsolved} of {len(lengths)} alignments did not converge (model.max_iter="
+                f"{self.max_iter}; gaps up to {float(solution.gap.max()):.1g}); they are used as"
+                " they are, and those of later batches are not reported",
                 ConvergenceWarning,
                 stacklevel=3,
             )
         return solution
 
 
-class SequentialAligner(StructuredAligner):
+class StructuredAligner(SparsemapAligner):
+    """Symmetric alignment by the SparseMAP mixture of structures of word pairs.
+
+    With maximal matchings (Niculae et al. 2018, §5.2, "Matching alignment") the weights of a word
+    of the shorter sentence sum to one, those of the longer to at most one.
+
+    Args:
+        structure: takes scores ``(B, m, n)`` and lengths ``(B, 2)``.
+        max_iter: see the base class.
+    """
+
+    def __init__(self, structure: Structure, max_iter: int = MAX_ITER) -> None:
+        super().__init__(structure, max_iter)
+
+    def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
+        """Align a batch; the two weight matrices are transposes of each other."""
+        solution = self._solve(scores, None, lengths, cell_mask(scores, lengths))
+        both = solution.marginals
+        return Alignment(both, both.transpose(1, 2), lengths, (solution,))
+
+
+class SequentialAligner(SparsemapAligner):
     """Alignment that tags the words of each sentence with the words of the other.
 
     The :class:`TransitionScores` of each direction, 18 parameters together, can favour or penalize

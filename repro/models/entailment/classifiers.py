@@ -178,7 +178,7 @@ class Esim(nn.Module):
 def word_embedding(matrix: Tensor, trainable: bool) -> nn.Embedding:
     """Create an embedding from the rows of ``matrix``, ``(vocabulary, dimension)``.
 
-    The row of padding gets no gradient. Frozen rows too are part of the stored weights.
+    The padding row gets no gradient. Frozen embeddings are stored with the weights, too.
     """
     return nn.Embedding.from_pretrained(
         matrix.clone(), freeze=not trainable, padding_idx=Vocabulary.PAD

@@ -143,7 +143,8 @@ class Attention(nn.Module, ABC):
     def scores(self, query: Tensor, source: AttentionState, products: AttentionProducts) -> Tensor:
         """Return ``z``, shape ``(rows, source)``, in float32 at least.
 
-        Rounding to bfloat16 would change which weights are zero.
+        Coverage and mapping are thus computed in float32. Under autocast the products themselves
+        are rounded to bfloat16.
         """
 
     def forward(
@@ -168,8 +169,8 @@ class GlobalAttention(Attention):
         memory_size: size of ``h``.
         normalizer: turns scores into weights.
         coverage_vector: whether to learn ``v``.
-        of_memory: whether ``v`` is multiplied with ``h_j``, as in the released program of Malaviya
-            et al. (2018), in place of ``s``, as printed in their paper.
+        of_memory: whether ``v`` multiplies ``h_j``, as in the program released by Malaviya et al.
+            (2018), instead of ``s``, as printed in their paper.
 
     References:
         Peters et al. (2019), §2, Eq. 1; Luong et al. (2015), "general"; Malaviya et al. (2018),

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from repro.data.vocabulary import Vocabulary
 from repro.models.layers import packed_states
 
 
@@ -46,7 +47,7 @@ class ConstantFertility(Fertility):
     def __init__(self, value: float, sink: int | None) -> None:
         super().__init__(sink)
         if not value > 0:
-            raise ValueError(f"a fertility is positive, got {value}")
+            raise ValueError(f"a fertility must be positive, got {value}")
         self.value = value
 
     def bounds(self, source: Tensor, mask: Tensor) -> Tensor:
@@ -116,7 +117,7 @@ class AlignedFertility(Fertility):
             found = self._known.get(_key(words[:length]))
             if found is None:
                 raise ValueError(
-                    f"no aligned fertilities of the source sentence {words[:length].tolist()}"
+                    f"no aligned fertilities for the source sentence {words[:length].tolist()}"
                 )
             row[:length] = found + self.margin
         return torch.from_numpy(bounds).to(source.device)
@@ -133,7 +134,7 @@ class FertilityTagger(nn.Module):
         vocabulary: number of source symbols.
         embedding_size: size of the embeddings.
         hidden_size: size of a state, both directions together; even.
-        classes: fertilities ``least .. least + classes - 1``; the last stands for larger ones too.
+        classes: number of fertilities from ``least`` on; the last one includes all larger ones.
         layers: number of layers of the LSTM.
         dropout: dropout probability between layers.
         least: fertility of the first class.
@@ -154,7 +155,7 @@ class FertilityTagger(nn.Module):
     ) -> None:
         super().__init__()
         self.least = least
-        self.embedding = nn.Embedding(vocabulary, embedding_size, padding_idx=0)
+        self.embedding = nn.Embedding(vocabulary, embedding_size, padding_idx=Vocabulary.PAD)
         self.lstm = nn.LSTM(
             embedding_size,
             hidden_size // 2,
@@ -185,7 +186,7 @@ class PredictedFertility(Fertility):
         tagger: trained tagger; it is frozen and always in evaluation mode.
         sink: id of the sink token.
         margin: the constant that is added to the expected fertility.
-        training: replaces the tagger while the model is in training mode, if given.
+        aligned: replaces the tagger while the model is in training mode, if given.
 
     References:
         Malaviya et al. (2018), §4, PREDICTED; the margin is 1 in their experiments.
@@ -196,11 +197,11 @@ class PredictedFertility(Fertility):
         tagger: FertilityTagger,
         sink: int | None,
         margin: float = 1.0,
-        training: AlignedFertility | None = None,
+        aligned: AlignedFertility | None = None,
     ) -> None:
         super().__init__(sink)
         self.tagger, self.margin = tagger.requires_grad_(False).eval(), margin
-        self.aligned = training
+        self.aligned = aligned
 
     def train(self, mode: bool = True) -> Self:
         """Set the mode, but keep the tagger in evaluation mode, without dropout."""

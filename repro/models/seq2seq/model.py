@@ -68,7 +68,7 @@ class LstmEncoder(nn.Module):
     def __init__(self, vocabulary: int, shape: LstmShape) -> None:
         super().__init__()
         self.bidirectional = shape.bidirectional
-        self.embedding = nn.Embedding(vocabulary, shape.embedding_size, padding_idx=0)
+        self.embedding = nn.Embedding(vocabulary, shape.embedding_size, padding_idx=Vocabulary.PAD)
         self.dropout = shape.drop_embeddings()
         self.lstm = nn.LSTM(
             shape.embedding_size,
@@ -252,7 +252,9 @@ class Seq2Seq(nn.Module):
         super().__init__()
         self.encoder = LstmEncoder(source_vocabulary, shape)
         self.decoder = InputFeedingDecoder(shape, attention, output_bias)
-        self.embedding = nn.Embedding(target_vocabulary, shape.embedding_size, padding_idx=0)
+        self.embedding = nn.Embedding(
+            target_vocabulary, shape.embedding_size, padding_idx=Vocabulary.PAD
+        )
         self.dropout = shape.drop_embeddings()
         self.scores = nn.Linear(shape.hidden_size, target_vocabulary)
         self.output_mapping = output_mapping

@@ -10,13 +10,13 @@ from repro.structures.kernels.codes import CONVERGED, EXHAUSTED, RUNNING
 from repro.structures.kernels.gram import (
     DRIFT,
     GAP,
+    ITERATIONS,
     MOVED,
     OFFSET,
     ROUNDING,
-    ROUNDS,
     SIZE,
+    SPREAD,
     STALLS,
-    UNEVEN,
     State,
     append,
     compare,
@@ -31,13 +31,13 @@ from repro.structures.kernels.gram import (
 _TINY = 1e-13
 """Weight, or change of weights, up to which it is attributed to rounding."""
 _PATIENCE = 1000
-"""Give up after this many consecutive rounds without a change of weights: exchanges can cycle."""
-_EVEN = 0.01
+"""Give up after this many consecutive iterations that change no weight: exchanges can cycle."""
+_LARGE_SPREAD = 0.01
 """Spread of lowered scores, relative to the gap, above which the last optimum is recomputed."""
-_NEGLIGIBLE = 1e-4
+_SMALL_SPREAD = 1e-4
 """Spread of lowered scores, relative to the gap, up to which it is neglected in the next step."""
 ALL = -1
-"""Value of ``k`` if any structure, not only one, may have a lowered score unlike the others."""
+"""Value of ``k`` if the lowered scores of several structures may differ."""
 _EXACT = 1e-8
 """Error above which the inverse is recomputed."""
 
@@ -177,7 +177,7 @@ def insert(state: State, vertex: Array, theta: float, diagonal: float, share: fl
 
 
 @inner
-def advance(state: State, vertex: Array, score: float, tol: float, rounds: int) -> int:
+def advance(state: State, vertex: Array, score: float, tol: float, max_iter: int) -> int:
     """Update the active set with the structure that the oracle returned.
 
     Args:
@@ -185,25 +185,25 @@ def advance(state: State, vertex: Array, score: float, tol: float, rounds: int) 
         vertex: best structure for the scores minus the current marginals.
         score: score of ``vertex``.
         tol: gap at which the solution has converged.
-        rounds: largest number of oracle calls.
+        max_iter: largest number of oracle calls.
 
     Returns:
         ``RUNNING``, ``CONVERGED`` or ``EXHAUSTED``.
     """
     theta, diagonal = score - state.values[OFFSET], compare(state, vertex)
-    state.counts[ROUNDS] += 1
+    state.counts[ITERATIONS] += 1
     # The Frank-Wolfe gap is the best lowered score minus the weighted average.
-    size, average, uneven = state.counts[SIZE], lowered_scores(state), 0.0
+    size, average, spread = state.counts[SIZE], lowered_scores(state), 0.0
     for s in range(size):
-        uneven = max(uneven, abs(state.residual[s] - average))
+        spread = max(spread, abs(state.residual[s] - average))
     gap = theta - dot(state.column, state.weights, size) - average
-    state.values[MOVED], state.values[UNEVEN] = 0.0, uneven
+    state.values[MOVED], state.values[SPREAD] = 0.0, spread
     state.values[GAP] = max(gap, 0.0)
     if state.values[GAP] <= max(tol, state.values[ROUNDING]):
         return CONVERGED
-    if state.counts[ROUNDS] >= rounds or state.counts[STALLS] >= _PATIENCE:
+    if state.counts[ITERATIONS] >= max_iter or state.counts[STALLS] >= _PATIENCE:
         return EXHAUSTED
-    if state.values[UNEVEN] > _EVEN * state.values[GAP] and state.counts[STALLS] == 0:
+    if state.values[SPREAD] > _LARGE_SPREAD * state.values[GAP] and state.counts[STALLS] == 0:
         settle(state, ALL, 0.0)
         state.counts[STALLS] = 1
         return RUNNING
@@ -213,7 +213,7 @@ def advance(state: State, vertex: Array, score: float, tol: float, rounds: int) 
     place = insert(state, vertex, theta, diagonal, 0.0)
     if place < 0:
         invert_again(state)
-    even = state.values[UNEVEN] <= _NEGLIGIBLE * state.values[GAP]
+    even = state.values[SPREAD] <= _SMALL_SPREAD * state.values[GAP]
     settle(state, place if even else ALL, state.values[GAP])
     stands_still = state.values[MOVED] <= _TINY
     state.counts[STALLS] = state.counts[STALLS] + 1 if stands_still else 0

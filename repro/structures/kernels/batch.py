@@ -13,8 +13,8 @@ from repro.structures.kernels.active_set import ALL, advance, begin, insert, set
 from repro.structures.kernels.codes import INFEASIBLE, INVALID, ROUNDING_UNIT, RUNNING
 from repro.structures.kernels.gram import (
     GAP,
+    ITERATIONS,
     OFFSET,
-    ROUNDS,
     SIZE,
     State,
     compare,
@@ -27,7 +27,6 @@ from repro.structures.kernels.oracle import (
     best_vertex,
     extent,
     load,
-    position,
     score_of,
     scratch,
 )
@@ -75,7 +74,7 @@ def add_known(state: State, slots: Array, transitions: Array, known: Array, shar
 
 @inner
 def iterate(
-    code: int, slots: Array, transitions: Array, tol: float, rounds: int, state: State,
+    code: int, slots: Array, transitions: Array, tol: float, max_iter: int, state: State,
     space: Scratch, vertex: Array, reduced: Array,
 ) -> int:  # fmt: skip
     """Alternate oracle calls and active set updates until solved or out of capacity."""
@@ -84,17 +83,21 @@ def iterate(
         lower(slots, state, reduced)
         best_vertex(code, reduced, transitions, space, vertex)
         score, _ = score_of(slots, transitions, vertex)
-        status = advance(state, vertex, score, tol, rounds)
+        status = advance(state, vertex, score, tol, max_iter)
     return status
 
 
+Batch = namedtuple("Batch", ("code", "unary", "transitions", "sizes"))
+"""Family of structures, a constant of ``codes.py``; unary scores ``(B, R, C)`` in double precision;
+transitions ``(B, n - 1, m, m)``, or ``(1, ...)`` for all instances; and the numbers of rows and
+columns that are not padding, ``(B, 2)``."""
 Found = namedtuple("Found", ("vertices", "weights", "inverses"))
 """Solutions of a range of instances; the arrays may have unused entries at their ends."""
-Report = namedtuple("Report", ("counts", "rounds", "gaps", "statuses"))
+Report = namedtuple("Report", ("counts", "iterations", "gaps", "statuses"))
 """Results per instance: numbers of structures and oracle calls, gap, status of the solution."""
 
-_CAPACITY = 32
-"""Initial capacity, in structures, of the active set and of the solutions of a range."""
+CAPACITY = 32
+"""Initial capacity, in structures, of an active set and of the solutions of a range."""
 
 
 @allocating
@@ -107,40 +110,47 @@ def reserved(array: Array, used: int, wanted: int) -> Array:
     return longer
 
 
-@inner
-def readable(code: int, scores: Array, transitions: Array, flipped: bool, slots: Array) -> bool:
-    """Load the unary scores of an instance; return False if any score is NaN or +inf."""
-    wrong = 0
-    for i in range(min(transitions.shape[0], slots.shape[0] - 1)):
+@allocating
+def loaded(batch: Batch, b: int) -> tuple[bool, Array, Array]:
+    """Load the scores of an instance.
+
+    Returns:
+        Whether all are valid, neither NaN nor +inf; the unary scores as the oracle takes them; and
+        the transitions.
+    """
+    n, m, flipped = extent(batch.code, batch.sizes[b])
+    transitions = batch.transitions[b if batch.transitions.shape[0] > 1 else 0]
+    slots, wrong = np.empty((n, m)), 0
+    for i in range(min(transitions.shape[0], n - 1)):
         for a in range(transitions.shape[1]):
-            for b in range(transitions.shape[2]):
-                wrong += not transitions[i, a, b] < float("inf")
-    return wrong == 0 and load(code, scores, flipped, slots)
+            for c in range(transitions.shape[2]):
+                wrong += not transitions[i, a, c] < float("inf")
+    valid = wrong == 0 and load(batch.code, batch.unary[b], flipped, slots)
+    return valid, slots, transitions
 
 
 @allocating
 def solve_instance(
-    code: int, scores: Array, transitions: Array, sizes: Array, known: Array, shares: Array,
-    limits: Array, state: State,
-) -> tuple[int, State]:  # fmt: skip
-    """Solve one instance; return its status and active set, which is empty if not solvable."""
-    n, m, flipped = extent(code, sizes)
-    slots, vertex, status = np.empty((n, m)), np.empty(n, np.int32), RUNNING
-    state, space = empty_state(state.theta.shape[0], n, n), scratch(code, n, m)
-    if not readable(code, scores, transitions, flipped, slots):
+    batch: Batch, b: int, tol: float, max_iter: int, known: Array, shares: Array, state: State
+) -> tuple[int, State]:
+    """Solve instance ``b``; return its status and active set, which is empty if not solvable."""
+    valid, slots, transitions = loaded(batch, b)
+    n, vertex, status = slots.shape[0], np.empty(slots.shape[0], np.int32), RUNNING
+    state, space = empty_state(state.theta.shape[0], n, n), scratch(batch.code, n, slots.shape[1])
+    if not valid:
         return INVALID, state
-    if not best_vertex(code, slots, transitions, space, vertex):
+    if not best_vertex(batch.code, slots, transitions, space, vertex):
         return INFEASIBLE, state
     score, size = score_of(slots, transitions, vertex)
     begin(state, vertex, score, ROUNDING_UNIT * (size + n))
     if known.shape[0] > 0:
         state = add_known(state, slots, transitions, known, shares)
-    reduced, tol, rounds = np.empty_like(slots), limits[0], int(limits[1])
+    reduced = np.empty_like(slots)
     while status == RUNNING:
         state = with_room(state)
         status = iterate(
-            code, slots, transitions, tol, rounds, state, space, vertex, reduced
-        )  # fmt: skip
+            batch.code, slots, transitions, tol, max_iter, state, space, vertex, reduced
+        )
     return status, state
 
 
@@ -159,32 +169,19 @@ def store(state: State, found: Found, used: int, entries: int) -> Found:
     return Found(vertices, weights, inverses)
 
 
-@inner
-def add_marginals(code: int, sizes: Array, state: State, marginals: Array) -> None:
-    """Add the weights of structures to the marginals of their parts."""
-    _, _, flipped = extent(code, sizes)
-    for s in range(state.counts[SIZE]):
-        for i in range(state.vertices.shape[1]):
-            row, column = position(code, flipped, i, state.vertices[s, i])
-            marginals[row, column] += state.weights[s]
-
-
 @on_disk
 def solve_range(
-    code: int, unary: Array, transitions: Array, sizes: Array, limits: Array, offsets: Array,
-    known: Found, marginals: Array, report: Report, start: int, stop: int,
+    batch: Batch, tol: float, max_iter: Array, offsets: Array, known: Found, report: Report,
+    start: int, stop: int,
 ) -> tuple[Found, int, int]:  # fmt: skip
     """Solve instances ``start`` to ``stop - 1``.
 
     Args:
-        code: family of structures.
-        unary: ``(B, R, C)`` in double precision.
-        transitions: ``(B, n - 1, m, m)``, or ``(1, ...)`` for all instances.
-        sizes: ``(B, 2)`` numbers of rows and columns that are not padding.
-        limits: ``(B, 2)`` gap at which to stop, and largest number of oracle calls.
+        batch: the instances.
+        tol: gap at which to stop.
+        max_iter: ``(B,)`` largest number of oracle calls.
         offsets: ``(B + 1,)`` at which the structures in ``known`` of each instance start.
         known: structures to start from, and their weights.
-        marginals: output ``(B, R, C)``, initially zero.
         report: output.
         start: first instance.
         stop: end of the range, exclusive.
@@ -193,36 +190,35 @@ def solve_range(
         The solutions, and how many structures and entries of inverses they use.
     """
     width = known.vertices.shape[1]
-    found = Found(np.empty((_CAPACITY, width), np.int32), np.empty(_CAPACITY), np.empty(_CAPACITY))
-    state, used, entries = empty_state(_CAPACITY, 0, 0), 0, 0
+    found = Found(np.empty((CAPACITY, width), np.int32), np.empty(CAPACITY), np.empty(CAPACITY))
+    state, used, entries = empty_state(CAPACITY, 0, 0), 0, 0
     for b in range(start, stop):
         first, last = offsets[b], offsets[b + 1]
         status, state = solve_instance(
-            code, unary[b], transitions[b if transitions.shape[0] > 1 else 0], sizes[b],
-            known.vertices[first:last], known.weights[first:last], limits[b], state,
-        )  # fmt: skip
+            batch, b, tol, max_iter[b], known.vertices[first:last], known.weights[first:last], state
+        )
         report.statuses[b] = status
         report.counts[b] = state.counts[SIZE]
-        report.rounds[b] = state.counts[ROUNDS]
+        report.iterations[b] = state.counts[ITERATIONS]
         report.gaps[b] = state.values[GAP]
         found = store(state, found, used, entries)
-        add_marginals(code, sizes[b], state, marginals[b])
         used += state.counts[SIZE]
         entries += state.counts[SIZE] ** 2
     return found, used, entries
 
 
 @on_disk
-def map_range(
-    code: int, unary: Array, transitions: Array, sizes: Array, vertices: Array, statuses: Array,
-    start: int, stop: int,
-) -> None:  # fmt: skip
-    """Write the best structures of instances ``start`` to ``stop - 1``, and failed statuses."""
+def map_range(batch: Batch, vertices: Array, statuses: Array, start: int, stop: int) -> None:
+    """Write the best structures of instances ``start`` to ``stop - 1``.
+
+    Instances that are invalid or infeasible get their status instead.
+    """
     for b in range(start, stop):
-        n, m, flipped = extent(code, sizes[b])
-        slots = np.empty((n, m))
-        chain = transitions[b if transitions.shape[0] > 1 else 0]
-        if not readable(code, unary[b], chain, flipped, slots):
+        valid, slots, transitions = loaded(batch, b)
+        n, m = slots.shape
+        if not valid:
             statuses[b] = INVALID
-        elif not best_vertex(code, slots, chain, scratch(code, n, m), vertices[b, :n]):
+        elif not best_vertex(
+            batch.code, slots, transitions, scratch(batch.code, n, m), vertices[b, :n]
+        ):
             statuses[b] = INFEASIBLE

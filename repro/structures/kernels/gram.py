@@ -27,17 +27,17 @@ and ``ones``: its row sums. ``column``, ``solved``, ``residual``, ``step``: vect
 ``counts`` and ``values``: integers and floats at the positions ``SIZE`` to ``MOVED``.
 """
 
-SIZE, SLOTS, ROUNDS, STALLS = range(4)
-"""Positions in ``counts``: structures, unary slots, oracle calls, rounds without progress."""
-GAP, OFFSET, ROUNDING, DRIFT, UNEVEN, MOVED = range(6)
+SIZE, SLOTS, ITERATIONS, STALLS = range(4)
+"""Positions in ``counts``: structures, unary slots, oracle calls, oracle calls without progress."""
+GAP, OFFSET, ROUNDING, DRIFT, SPREAD, MOVED = range(6)
 """Positions in ``values``: the gap, the offset subtracted from ``theta``, the rounding error of
 scores, the error of the inverse, the spread of lowered scores (zero at the optimum over the active
-set), and the total change of the weights in the last round."""
+set), and the total change of the weights in the last iteration."""
 
 _DEPENDENT = 1e-7
 """Relative squared distance up to which a structure counts as dependent on the others."""
 _ROUGH = 0.1
-"""Relative squared distance below which it is refined once, unless the inverse is accurate."""
+"""Relative squared distance below which the distance is refined, unless the inverse is accurate."""
 _GOOD = 1e-11
 """Error of the inverse up to which distances are not refined: they depend on its square."""
 
