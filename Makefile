@@ -8,9 +8,9 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed
 REPRO   := $(BIN)/repro
-# Python compiles modules when they are first imported; those that never are need not be.
+# Modules are compiled when first imported; do not compile those that are never imported.
 PIP     := pip install --quiet --disable-pip-version-check --no-compile
-# Where a shell forbids it, every process would compile the imported modules again: 7 s each.
+# If the shell sets this, every process recompiles the modules that it imports: 7 s each.
 unexport PYTHONDONTWRITEBYTECODE
 ARTEFACTS := $(sort $(patsubst experiments/%.yaml,%,$(filter-out %/claims.yaml,$(wildcard experiments/*/*.yaml))))
 PAPERS    := $(addprefix reproduce-,$(sort $(patsubst %/,%,$(dir $(ARTEFACTS)))))

@@ -30,7 +30,7 @@ def temporary_beside(path: Path) -> Path:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let errors of the system in the block name a file: those of a full disk name none."""
+    """Add ``path`` to an OSError of the block that names no file, as that of a full disk."""
     try:
         yield
     except OSError as error:

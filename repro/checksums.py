@@ -48,7 +48,7 @@ def damaged_files(folder: Path, names: Iterable[str] | None = None) -> list[str]
         names: paths to check; None for all.
 
     Returns:
-        The paths; only the manifest if that is malformed.
+        Paths of the damaged files; only the manifest if that is malformed.
     """
     manifest = folder / MANIFEST
     if not manifest.exists():

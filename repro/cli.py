@@ -31,7 +31,7 @@ _DESCRIPTION = "Rerun, check and build on four papers about sparse and structure
 _STOPPED = "stopped; the same command continues"
 _LONGEST = 2000
 """Most characters of an error message; the longest lists of choices have about half as many."""
-_COLUMNS = "only these columns, joined by commas; a name that holds one in double quotes"
+_COLUMNS = "only these columns, separated by commas; quote a name that contains a comma"
 _EPILOG = """examples:
   repro run task=morphology mapping=entmax mapping.alpha=1.5 loss=entmax loss.alpha=1.5
   repro run -m mapping.alpha=1,1.25,1.5,2 seed=1,2,3
@@ -39,7 +39,9 @@ _EPILOG = """examples:
   repro report scale=demo
   repro data verify sigmorphon2018 data_dir=data
   repro predict 3f2a input.txt > output.txt
-  repro show 3f2a"""
+  repro show 3f2a
+
+options of every command: -q (only failures), -v (more), --debug (tracebacks)"""
 
 
 _PREDICT = """formats of inputs and outputs, one input a line (docs/predict.md):
@@ -142,7 +144,8 @@ def _dispatch(arguments: list[str]) -> int:
         raise UserError(f"no command {arguments[0]!r}{hint}; there are {known}")
     parsed, remaining = parser.parse_known_args(arguments)
     unknown = [argument for argument in remaining if argument.startswith("-")]
-    for option in (one[2:] for one in unknown if one[2:] in ("scale", "results_dir", "data_dir")):
+    folders = ("scale", "results_dir", "data_dir")
+    for option in (name for one in unknown if (name := one[2:].partition("=")[0]) in folders):
         raise UserError(f"--{option} is a setting; write {option}=VALUE")
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -430,8 +433,9 @@ def predict(parsed: argparse.Namespace) -> int:
     """Predict inputs of your own with the model of a run."""
     from repro.runs.predict import parse, print_predictions
 
+    folder, parsed.settings = _take_folder(parsed.settings, "results_dir")
     try:
-        print_predictions(parse(parsed))
+        print_predictions(parse(parsed, folder))
     except KeyboardInterrupt:  # nothing to continue, so nothing to say
         return 130
     return 0
@@ -545,7 +549,7 @@ def _take_folder(settings: Sequence[str], key: str) -> tuple[Path, list[str]]:
 
 
 def _folder(settings: Sequence[str], key: str, others: str = "") -> Path:
-    """Return the folder ``key``, the only setting left to a command that has taken ``others``."""
+    """Return the folder ``key``; refuse other settings but ``others``, which were read before."""
     folder, rest = _take_folder(settings, key)
     if rest:
         raise UserError(f"unknown setting {rest[0]!r}; this command takes {others}{key}=...")

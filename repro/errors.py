@@ -17,6 +17,6 @@ class ResultsError(UserError, ValueError):
 
 
 def meant(name: str, choices: Iterable[str]) -> str:
-    """Return a proposal for a name that is none of the choices; empty if none is similar."""
+    """Return a hint ``did you mean`` for an unknown name; empty if no choice is similar."""
     near = difflib.get_close_matches(name.lower(), [*choices], n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""

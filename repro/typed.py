@@ -15,7 +15,7 @@ _WORDS = {
     list: "a list",
 }
 _TOO_LARGE = 1e308
-"""Integers above it become no float."""
+"""Largest integer accepted for a float; converting a larger one may overflow."""
 
 
 def build(kind: type[T], content: Mapping[str, Any]) -> T:
@@ -31,7 +31,7 @@ def build(kind: type[T], content: Mapping[str, Any]) -> T:
 
 
 def check(kind: type, content: Mapping[str, Any]) -> None:
-    """Check that values, by name of the field, have the types of a dataclass.
+    """Check that values, keyed by field name, have the types of a dataclass.
 
     Raises:
         ValueError: a value has the wrong type, or is a number that is not finite.

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from operator import eq
 from pathlib import Path
 
 from repro.config.errors import ConfigError
@@ -189,7 +190,7 @@ def _problems(claim: Claim, experiment: Experiment) -> Iterator[str]:
     if predicate is None:
         return
     columns = [column.name for column in experiment.columns]
-    width = len(predicate.columns or columns)
+    chosen = predicate.columns or columns
     named = [("columns", predicate.columns, columns)]
     match predicate:
         case Order():
@@ -201,6 +202,8 @@ def _problems(claim: Claim, experiment: Experiment) -> Iterator[str]:
                 predicate.any or len(predicate.better) != len(predicate.than)
             ):
                 yield "in_turn takes as many rows in better as in than, and no any"
+            if predicate.in_turn and any(map(eq, predicate.better, predicate.than)):
+                yield "in_turn compares a row with itself"
             if predicate.direction not in (None, "higher", "lower"):
                 yield "direction is 'higher' or 'lower'"
         case Bound():
@@ -218,5 +221,8 @@ def _problems(claim: Claim, experiment: Experiment) -> Iterator[str]:
     for key, names, known in named:
         if unknown := [name for name in names if name not in known]:
             yield f"{key} names {unknown}; {claim.artefact} has {', '.join(known)}"
-    if predicate.at_least is not None and not 1 <= predicate.at_least <= width:
-        yield f"at_least must be between 1 and {width}"
+    metrics = {one.metric for one in experiment.columns if one.name in chosen}
+    if predicate.average and predicate.metric is None and len(metrics) > 1:
+        yield f"average takes columns of one metric, not of {', '.join(sorted(metrics))}"
+    if predicate.at_least is not None and not 1 <= predicate.at_least <= len(chosen):
+        yield f"at_least must be between 1 and {len(chosen)}"

@@ -48,7 +48,7 @@ def complete(
         return [f"{name} " for name in commands if name.startswith("".join(words))]
     command, *before, word = words
     found = known(command, before)
-    if command in ("run", "reproduce"):
+    if command in ("run", "reproduce", "plan"):
         group, chosen, _ = word.partition("=")
         if chosen and group in _HYDRA:  # plugins have choices as well
             with hydra_application() as application:
@@ -61,7 +61,7 @@ def complete(
             typed = [item for item in before if "=" in item and "," not in item]
             with suppress(ConfigError):
                 found += _keys(compose_run(typed))
-    if command == "reproduce":
+    if command in ("reproduce", "plan"):
         names = list_experiments()
         found += [*names, *{name.partition("/")[0] for name in names}]
     return sorted(item for item in found if item.startswith(word))

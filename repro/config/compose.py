@@ -34,7 +34,7 @@ from repro.config.errors import ConfigError, require_extra
 from repro.config.identity import NUISANCE
 from repro.config.loading import yaml_problem
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
-from repro.config.schema.registry import registered_schemas, run_class, schema_classes
+from repro.config.schema.registry import registered_schemas, run_classes, schema_classes
 from repro.errors import meant
 
 CONFIG_ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
@@ -152,12 +152,15 @@ def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
         }
         chosen = [f"{key}={name}" for key, name in named.items() if name in group_choices(key)]
         cfg = _through_hydra([*chosen, *anew])
-        wanted = get_type_hints(run_class(cast(type, OmegaConf.get_type(cfg.task)).__name__))
+        task = OmegaConf.get_type(cfg.task)
+        wanted = get_type_hints(run_classes().get(task, schema.RunConfig))
         for key in (str(key) for key in stored if key not in NUISANCE):
             inner = key in groups
             cfg[key] = _typed(key, groups[key], wanted[key], cfg[key]) if inner else stored[key]
         for place in (text for text in overrides if text not in anew):
             one = _parsed(place)
+            if one.is_sweep_override():
+                raise ConfigError("expected a single value")
             OmegaConf.update(cfg, one.get_key_element(), one.value(), merge=True)
         return to_run_config(cfg)
     except CONFIG_ERRORS as error:
@@ -165,9 +168,9 @@ def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
 
 
 def _typed(group: str, node: DictConfig, kind: Any, composed: DictConfig) -> DictConfig:
-    """Give a group of a stored configuration the smallest schema of a kind that has its keys.
+    """Convert a stored group to the smallest schema of a kind that has all its keys.
 
-    Of two such schemas, that of the ``composed`` group is taken.
+    A tie goes to the schema of the ``composed`` group.
     """
     schemas = registered_schemas().get(group, {}).values()
     sizes = {one: {field.name for field in fields(one)} for one in schemas if issubclass(one, kind)}
@@ -243,7 +246,7 @@ def to_run_config(cfg: DictConfig) -> schema.RunConfig:
         raise ConfigError(explain(error)) from error
     assert isinstance(run, schema.RunConfig)
     _refuse_added(cfg, run)
-    run = run_class(type(run.task).__name__)(**vars(run))
+    run = run_classes().get(type(run.task), schema.RunConfig)(**vars(run))
     # The workers of a run may have another working directory.
     run.data_dir = str(Path(run.data_dir or default_data_dir()).absolute())
     run.results_dir = str(Path(run.results_dir or default_results_dir()).absolute())
@@ -251,7 +254,7 @@ def to_run_config(cfg: DictConfig) -> schema.RunConfig:
 
 
 def _refuse_added(cfg: DictConfig, node: Any) -> None:
-    """Refuse keys outside of the schema: neither code nor run IDs take note of ``+key=value``."""
+    """Refuse keys added by ``+key=value``: no code reads them, and run IDs ignore them."""
     for key in cfg:
         if str(key) not in {field.name for field in fields(node)}:
             raise ConfigError(_unknown_key(str(key), type(node).__name__))
@@ -283,7 +286,7 @@ def explain(error: BaseException) -> str:
     if isinstance(error, OverrideParseException):
         return unreadable(str(error.override))
     if isinstance(error, YAMLError):
-        return yaml_problem(error)
+        return yaml_problem(error, getattr(error, "name", None) or "a configuration file")
     causes = [error]
     while (cause := causes[-1].__cause__) is not None:
         causes.append(cause)
@@ -321,7 +324,7 @@ def unreadable(override: str) -> str:
     """Explain that an override is not ``KEY=VALUE``, and how to quote its value in a shell."""
     key, _, value = override.partition("=")
     if value.endswith(","):
-        return f"cannot read {override!r}; write the values without a blank, as {override}VALUE"
+        return f"cannot read {override!r}; write the values without spaces, as {override}VALUE"
     escaped = value.replace('"', '\\"')
     advised = f'"{escaped}"'
     with suppress(YAMLError):
@@ -366,7 +369,7 @@ def quote_folders(overrides: Sequence[str], sweep: bool = False) -> list[str]:
 
 
 def in_quotes(text: str) -> str:
-    """Write a text such that Hydra reads it as it is."""
+    """Quote a text so that Hydra reads it literally."""
     escaped = re.sub(r"(\\*)('|\Z)", lambda m: m[1] * 2 + m[2].replace("'", "\\'"), text)
     return f"'{escaped}'"
 

@@ -113,7 +113,9 @@ class Drawing:
         best: metric; the run with its largest value is shown.
         caption: text below the figure.
         published: what the paper's figure shows, in words, with its place.
-        prefer: a source text to show if it is among the examples (else a rule chooses).
+        prefer: source texts, or their digests
+            (:func:`~repro.data.sentence_search.sentence_digest`), to show first; a rule chooses the
+            others.
     """
 
     name: str
@@ -378,7 +380,7 @@ def load_experiment(name: str) -> Experiment:
 def _parse(path: Path, stamp: tuple[int, int]) -> Experiment:
     content = load_structured(_File, path, paper=path.parent.name, artefact=path.stem)
     # The last axis varies fastest. The product of no axes would be one column, not none.
-    columns, axes = [], content.columns
+    columns, axes, seen = [], content.columns, set[str]()
     for chosen in product(*(axis.values.items() for axis in axes)) if axes else ():
         column = Column(" ".join(label for label, _ in chosen), "")
         for label, settings in chosen:
@@ -392,6 +394,7 @@ def _parse(path: Path, stamp: tuple[int, int]) -> Experiment:
                 else:
                     column.overrides.append(setting)
         column.metric = column.metric or content.metric
+        seen.add(column.name)
         if column.name not in content.omit:
             columns.append(column)
         if not (column.metric and column.aggregate in _AGGREGATES):
@@ -399,6 +402,8 @@ def _parse(path: Path, stamp: tuple[int, int]) -> Experiment:
                 f"{path}: column {column.name!r} needs metric=SPLIT/NAME, and aggregate is one of "
                 f"{', '.join(_AGGREGATES)}"
             )
+    if unknown := sorted({*content.omit} - seen):
+        raise ConfigError(f"{path}: omit names unknown columns {unknown}")
     published = content.published
     for printed in (published.rows, published.other_rows, published.deviations):
         printed |= {label: flattened(cells, separator=" ") for label, cells in printed.items()}
@@ -441,7 +446,8 @@ def _problems(experiment: Experiment) -> Iterator[str]:
             yield f"scale {scale!r} names unknown columns {sorted(named - columns)}"
         grids = [*one.column_tuned.values(), *([] if one.tuned is None else [one.tuned])]
         if grids and not (experiment.tune and all(grids)):
-            yield f"scale {scale!r} has 'tuned', but nothing to tune"
+            lack = "it is empty" if experiment.tune else "the experiment has no 'tune'"
+            yield f"scale {scale!r} has 'tuned', but {lack}"
     if (tune := experiment.tune) is not None:
         if not tune.values:
             yield "tune.values is empty; expected at least one number"

@@ -1,5 +1,7 @@
-"""YAML files with a schema: experiments and claims, those of extensions included."""
+"""YAML files: experiments and claims, read into dataclasses, and the names of choices."""
 
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,6 +12,7 @@ from yaml.error import MarkedYAMLError
 
 from repro import typed
 from repro.config.errors import ConfigError
+from repro.config.paths import conf_dirs
 
 T = TypeVar("T")
 
@@ -39,14 +42,35 @@ def load_structured(kind: type[T], path: Path, **values: Any) -> T:
         raise ConfigError(f"{path}: {error}") from error
 
 
-def yaml_problem(error: YAMLError, path: Path | None = None) -> str:
+def yaml_problem(error: YAMLError, path: Path | str) -> str:
     """Describe a syntax error in one line, with its file and line.
 
     Args:
         error: raised by the parser.
-        path: path of the file, if the parser does not know it.
+        path: the file, unless the parser knows it.
     """
     if not isinstance(error, MarkedYAMLError) or error.problem_mark is None:
         return f"{path}: not YAML ({' '.join(str(error).split())})"
     mark = error.problem_mark
-    return f"{path or mark.name}:{mark.line + 1}: not YAML ({error.problem})"
+    name = path if isinstance(path, Path) else mark.name
+    return f"{name}:{mark.line + 1}: not YAML ({error.problem})"
+
+
+def accepted(key: str, values: Iterable[str]) -> set[str]:
+    """Return the recorded values that the values of a filter stand for.
+
+    Records name a choice as its file does: ``loss=cross_entropy`` has the name ``softmax``.
+    """
+    wanted = {*values}
+    if key in ("mapping", "structure", "loss"):
+        wanted |= {name for one in wanted if (name := declared_name(key, one)) is not None}
+    return wanted
+
+
+@cache
+def declared_name(group: str, choice: str) -> str | None:
+    """Return the ``name`` in the file of a choice; None if there is no such file or name."""
+    paths = (folder / group / f"{choice}.yaml" for folder in conf_dirs())
+    path = next((path for path in paths if path.exists()), None)
+    content = None if path is None else yaml.safe_load(path.read_text(encoding="utf-8"))
+    return content.get("name") if isinstance(content, dict) else None

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +16,7 @@ from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment
 from repro.config.identity import flattened, settings
+from repro.config.loading import declared_name
 from repro.config.paths import conf_dirs, extension_dirs
 
 
@@ -141,7 +142,7 @@ def may_match(overrides: Sequence[str], recorded: Mapping[str, Any]) -> bool:
     for key, text in stated.items():
         if key in ("mapping", "structure", "loss"):  # cross_entropy has the name softmax
             known = recorded.get(f"{key}.name")
-            if known is not None and _declared_name(key, text) not in (None, known):
+            if known is not None and declared_name(key, text) not in (None, known):
                 return False
             continue
         name = f"{key}.name" if key in ("task", "scale") else key
@@ -164,12 +165,3 @@ def may_match(overrides: Sequence[str], recorded: Mapping[str, Any]) -> bool:
 
 
 _parsed = lru_cache(maxsize=4096)(yaml.safe_load)
-
-
-@cache
-def _declared_name(group: str, choice: str) -> str | None:
-    """Return the ``name`` in the file of a choice; None if there is no such file or name."""
-    paths = (folder / group / f"{choice}.yaml" for folder in conf_dirs())
-    path = next((path for path in paths if path.exists()), None)
-    content = None if path is None else yaml.safe_load(path.read_text(encoding="utf-8"))
-    return content.get("name") if isinstance(content, dict) else None

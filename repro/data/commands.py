@@ -94,7 +94,7 @@ def _fetch(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> i
 
     download = fetch_from_hub if corpus.endswith(HUB) else fetch
     placed, present = download(declared, data_dir, progress)
-    print(f"{corpus}: {placed} downloaded, {present} there already")
+    print(f"{corpus}: {placed} downloaded, {present} already present")
     return 0
 
 
@@ -126,7 +126,7 @@ def _verify(every: Mapping[str, Corpus], rows: list[dict[str, Any]], data_dir: P
 
 
 def _verified(corpus: Corpus, data_dir: Path, hub: bool) -> dict[str, Any]:
-    """Return the number of files that are right, and the others; without checksums, those here."""
+    """Return the number of correct files, and the others; all are correct without checksums."""
     if corpus.downloads or hub:
         found = verify(corpus, data_dir, hub)
         right, missing, corrupt = found.correct, found.missing, found.corrupt

@@ -54,7 +54,7 @@ def fetch(corpus: Corpus, data_dir: Path, progress: Progress) -> tuple[int, int]
     """Download the files of a corpus that are missing or corrupt.
 
     A file is moved into place atomically after its checksum is verified, so that an interrupted
-    fetch can be resumed.
+    fetch can be resumed; archives are then downloaded again.
 
     Args:
         corpus: declaration of the corpus.
@@ -85,7 +85,10 @@ def fetch(corpus: Corpus, data_dir: Path, progress: Progress) -> tuple[int, int]
                 if destination is None:
                     origins[download.url] = sha256_of_file(file)
                     if receipt.origins.get(download.url) not in (None, origins[download.url]):
-                        raise DataError(f"{download.url} has changed since the first fetch")
+                        raise DataError(
+                            f"{download.url} has changed since the first fetch; delete "
+                            f"{receipt_file} to accept the new version"
+                        )
                     unpacked += unpack(file, data_dir / corpus.archive_folder, corpus.members)
                 else:
                     destination.parent.mkdir(parents=True, exist_ok=True)

@@ -90,7 +90,7 @@ def load_nli(source: SentencePairs, data_dir: Path, reading: NliReading) -> NliC
     References:
         Niculae et al. (2018), §5.2, footnote 3.
     """
-    parts, paths = {}, _paths(source, Path(data_dir))
+    parts, paths = {}, _paths(source, data_dir)
     for part, path in paths.items():
         parts[part] = read_file(path, reading)
         check_size(source, part, len(parts[part]), reading)
@@ -107,7 +107,7 @@ def nli_fingerprint(source: SentencePairs, data_dir: Path) -> str:
     Raises:
         DataError: a file is missing.
     """
-    return _fingerprint(_paths(source, Path(data_dir)))
+    return _fingerprint(_paths(source, data_dir))
 
 
 def pair_files(folder: Path) -> dict[str, Path]:

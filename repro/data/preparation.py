@@ -97,13 +97,7 @@ def prepare(
     Raises:
         DataError: a line of the corpus is malformed, or no training pair is short enough.
     """
-    start: dict[str, object] = {
-        "version": _VERSION,
-        "corpus": corpus.fingerprint,
-        "languages": [corpus.source, corpus.target],
-        "tokenised": corpus.tokenised,
-        **_unknown(corpus),
-    }
+    start = _origin(corpus)
     identity = start | asdict(replace(text, merges=0, joint=True))
     words = pieces = cached_stage(cache, "words", identity, partial(_write_words, corpus, text))
     identity = start | asdict(text)
@@ -126,8 +120,18 @@ def stage_name(
 ) -> str:
     """Return a digest of a corpus and all settings of its preparation; see :func:`prepare`."""
     settings = {"text": asdict(text), "encoding": asdict(encoding) | {"sink": sink}}
-    start = {"corpus": corpus.fingerprint, "version": _VERSION} | _unknown(corpus)
-    return identity_digest(start | settings)
+    return identity_digest(_origin(corpus) | settings)
+
+
+def _origin(corpus: ParallelCorpus) -> dict[str, object]:
+    """Return the part of an identity that a corpus determines."""
+    return {
+        "version": _VERSION,
+        "corpus": corpus.fingerprint,
+        "languages": [corpus.source, corpus.target],
+        "tokenised": corpus.tokenised,
+        **_unknown(corpus),
+    }
 
 
 def _unknown(corpus: ParallelCorpus) -> dict[str, object]:
@@ -202,7 +206,10 @@ def prune_tests(
         "languages": [corpus.source, corpus.target],
         "longest": longest,
         **asdict(words),
+        **_unknown(corpus),
     }
+    if corpus.tokenised:  # else left out, so that fingerprints in records stay valid
+        identity["tokenised"] = True
 
     def build(folder: Path) -> None:
         """Write ``<split>.0`` with the targets, ``<split>.<n>`` with each additional reference."""

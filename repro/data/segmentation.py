@@ -31,7 +31,7 @@ def moses_tokeniser(language: str) -> Callable[[str], str]:
 
 @lru_cache(maxsize=8)
 def moses_detokeniser(language: str) -> Callable[[str], str]:
-    """Return an inverse of :func:`moses_tokeniser`'s result, approximate as to spaces."""
+    """Return an approximate inverse of what :func:`moses_tokeniser` returns; spaces may differ."""
     from sacremoses import MosesDetokenizer
 
     detokeniser = MosesDetokenizer(lang=language)

@@ -37,6 +37,12 @@ def preference(names: Iterable[str], prefer: Sequence[str]) -> int:
     return next((n for n, text in enumerate(prefer) if sentence_digest(text) in keys), len(prefer))
 
 
+def first_or_named(texts: Iterable[str], first: int, named: Iterable[str]) -> list[int]:
+    """Return the positions below ``first`` and those of the texts (or digests) in ``named``."""
+    wanted = {*map(sentence_digest, named)}
+    return [n for n, text in enumerate(texts) if n < first or sentence_digest(text) in wanted]
+
+
 def find_pairs(
     pairs: Iterable[Pair],
     source: Vocabulary,

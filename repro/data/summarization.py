@@ -29,7 +29,7 @@ def open_summaries(
     Raises:
         DataError: a file is missing, a size is wrong, or a line of a reference is malformed.
     """
-    folder = Path(data_dir) / GIGAWORD.folder
+    folder = data_dir / GIGAWORD.folder
     if not folder.is_dir():
         raise DataError(f"{folder} is missing; {GIGAWORD.how_to_get}")
     place, giga = folder / "train", folder / "Giga"

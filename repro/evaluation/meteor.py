@@ -1,7 +1,7 @@
 """METEOR 1.5 by its official program, which the user supplies, and METEOR of 2007 by NLTK.
 
 The latter is called ``meteor_nltk``: its parameters and modules differ from those of METEOR 1.5,
-and its numbers by ten points and more.
+and its scores by ten points or more.
 """
 
 import shutil
@@ -66,9 +66,12 @@ def meteor(
             text = "".join(f"{' '.join(line.split())}\n" for line in lines)
             path.write_text(text, encoding="utf-8")
         command = [java, "-Xmx2G", "-jar", *map(str, (jar, *files)), "-l", language]
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT, check=False
-        )
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_TIMEOUT, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise MeteorError(f"METEOR 1.5 did not finish within {_TIMEOUT} seconds") from error
     if done.returncode:
         raise MeteorError(f"`{' '.join(command)}` failed: {done.stderr.strip() or done.stdout}")
     output = done.stdout.splitlines()

@@ -40,7 +40,7 @@ def to_last(tensor: Tensor, dim: int) -> Tensor:
 def like_scores(rows: Tensor, scores: Tensor, dim: int) -> Tensor:
     """Move the last axis back to ``dim`` and cast to the dtype of the scores."""
     if dim not in (-1, rows.dim() - 1):
-        rows = rows.movedim(-1, dim).contiguous()  # as callers expect who view the result
+        rows = rows.movedim(-1, dim).contiguous()  # callers may call `.view()` on the result
     return cast_like(scores, rows)
 
 
@@ -70,12 +70,12 @@ def centre(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 
 def divided_by_gamma(scores: Tensor, gamma: float, dim: int) -> Tensor:
-    """Return ``(z - max z) / γ``, with which ``Ω`` gives the distribution of ``z`` under ``γ Ω``.
+    """Return ``(z - max z) / γ``, whose distribution under ``Ω`` is that of ``z`` under ``γ Ω``.
 
-    Dividing first could overflow, and would round each quotient relative to its own size, which can
-    exceed the difference of two quotients by far. The shift changes no distribution and therefore
-    has no gradient. ``±inf`` and NaN stay, and an entry becomes ``-inf`` only if :func:`centre`
-    would treat it as forbidden. For ``γ = 1`` the scores are returned unchanged.
+    Dividing first could overflow, and would round each quotient relative to its own magnitude,
+    which can far exceed the difference of two quotients. The shift changes no distribution and
+    therefore has no gradient. ``±inf`` and NaN stay, and an entry becomes ``-inf`` only if
+    :func:`centre` would treat it as forbidden. For ``γ = 1`` the scores are returned unchanged.
     """
     if gamma == 1 or scores.size(dim) == 0:
         return scores
@@ -83,7 +83,8 @@ def divided_by_gamma(scores: Tensor, gamma: float, dim: int) -> Tensor:
     shift = scores.detach().amax(dim, keepdim=True).clamp(-largest, largest)
     centred = scores - shift
     # Half the lowest number is below any support, and not so low that centre() clamps it.
-    scaled = (centred / gamma).clamp(min=-largest / 2)
+    tiny = torch.finfo(scores.dtype).tiny  # below it γ would be rounded to zero
+    scaled = (centred / max(gamma, tiny)).clamp(min=-largest / 2)
     return scaled.masked_fill(centred <= -largest, -torch.inf)
 
 

@@ -35,7 +35,7 @@ class DifferentiableFunction(Function):
         tracked = torch.is_grad_enabled() and any(
             isinstance(given, Tensor) and given.requires_grad for given in arguments
         )
-        # Autograd refuses forward mode; without it, tangents would be dropped in silence.
+        # `apply` refuses forward mode, whereas `forward` alone would silently drop tangents.
         if tracked or forward_ad._current_level >= 0:
             return cls.direct(*arguments)
         return cls.forward(*arguments)  # a graph node would take as long as a small kernel

@@ -84,7 +84,7 @@ def csparsemax(
 def budget(
     scores: Tensor, k: float | Tensor, *, mask: Tensor | None = None, dim: int = -1
 ) -> Tensor:
-    r"""Select entries softly, ``k`` in all.
+    r"""Select entries softly, with total mass ``k``.
 
     .. math:: p = \arg\max_{0 \le q \le 1,\, \sum_j q_j = k} \langle q, z \rangle
               - \tfrac12 \lVert q \rVert_2^2, \qquad p_j = \max(0, \min(1, z_j - \tau))
@@ -350,9 +350,9 @@ def bounded_value(
     """Return ``max <q, z> - Ω(q)`` under the bounds, with ``-Ω`` the Tsallis entropy of ``order``.
 
     The gradient is ``p`` in the scores and the multipliers in the bounds and the total. That of the
-    total is the common ``z - Ω'(p)`` of the interior entries; that of an active bound is what
-    ``z - Ω'(u)`` exceeds it by. If no entry is interior, and for an exhausted bound under the
-    entropy, where it is infinite, the multiplier is reported as zero.
+    total is the common ``z - Ω'(p)`` of the interior entries; that of an active bound is the
+    excess of ``z - Ω'(u)`` over this value. If no entry is interior, and for an exhausted bound
+    under the entropy, where it is infinite, the multiplier is reported as zero.
 
     Arguments are those of :class:`BoundedFunction`. The result has the shape of ``scores`` without
     the last axis; ``-inf`` for a row with nothing allowed.
@@ -436,8 +436,8 @@ class Budget(ProbabilityMap):
     """Module form of :func:`budget`, with ``Ω(p) = ½ Σ p (p - 1)``, zero on 0-1 vectors.
 
     Args:
-        k: sum of the result: a number, or a tensor with size 1 on the axis of the entries, kept
-            as a buffer.
+        k: sum of the result: a number; a tensor with size 1 on the axis of the entries, kept as a
+            buffer; or an ``nn.Parameter``.
     """
 
     settings = ("k",)
@@ -446,10 +446,7 @@ class Budget(ProbabilityMap):
 
     def __init__(self, k: float | Tensor) -> None:
         super().__init__()
-        if isinstance(k, Tensor):
-            self.register_buffer("k", k)
-        else:
-            self.k = _check_k(k)
+        self._keep("k", k, _check_k)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         """Return :func:`budget` of the scores."""

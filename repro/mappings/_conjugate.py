@@ -40,7 +40,8 @@ def tsallis(probs: Tensor, r: float | Tensor, dim: int) -> Tensor:
 def entmax_loss(scores: Tensor, target: Tensor, r: float, ignored: int) -> tuple[Tensor, Tensor]:
     """Compute the losses ``max_Ω(z) - z_y`` of α-entmax along the last axis, and ``p``.
 
-    A loss is zero if its target is ``ignored``, and NaN if it is no class and values are not read.
+    The loss is zero where the target is ``ignored``, and NaN where it is not a class and values
+    cannot be read; if they can, an IndexError is raised.
     """
     probs, (centred, _) = entmax_forward(scores, r), centre(scores, -1)
     skipped = target == ignored

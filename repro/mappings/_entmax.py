@@ -83,8 +83,9 @@ def entmax(
 
     Args:
         alpha: a positive number, or a tensor that broadcasts to ``scores`` with size 1 on ``dim``
-            (one value per row or per attention head); it receives gradients. Values of a tensor
-            that are not read are NaN below 1 where there are kernels, which start at 1.
+            (one value per row or per attention head); it receives gradients. Where
+            values cannot be read and there are kernels, rows with alpha below 1 are NaN: kernels
+            require alpha of at least 1.
 
     References:
         Peters et al. (2019), Eq. 10; Proposition 1 for the Jacobian. Correia et al. (2019),
@@ -116,12 +117,13 @@ def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Ten
     check_per_row("alpha", alpha, scores, dim)
     rows, dense = (alpha - 1).to(scores.dtype), False
     if is_concrete(alpha) and alpha.numel():
-        lowest = alpha.detach().amin().item()
-        if not lowest > 0:
-            raise ValueError(f"alpha must be positive, got {lowest}")
+        lowest, highest = (end.item() for end in alpha.detach().aminmax())
+        if not (lowest > 0 and highest < math.inf):
+            raise ValueError(f"alpha must be positive and finite, got {lowest} to {highest}")
         dense = lowest < 1
     else:  # kernels do not solve rows with r < 0
-        rows = rows.masked_fill(rows < 0 if dispatch.has_kernel(scores) else rows <= -1, torch.nan)
+        low = rows < 0 if dispatch.has_kernel(scores) else rows <= -1
+        rows = rows.masked_fill(low | (rows == torch.inf), torch.nan)
     if dim not in (-1, scores.dim() - 1):
         rows = rows.view((1,) * (scores.dim() - rows.dim()) + rows.shape).movedim(dim, -1)
     return rows, dense

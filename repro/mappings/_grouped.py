@@ -52,7 +52,7 @@ def fusedmax(
         lam: ``λ``, at least zero; larger values give fewer segments, zero is sparsemax.
         gamma: strength of the regulariser, positive; larger is flatter.
 
-    Entries around a forbidden one are adjacent. Entries of a segment are equal.
+    The neighbours of a forbidden entry count as adjacent. Entries of a segment are exactly equal.
 
     References:
         Niculae & Blondel (2017), Propositions 2 (value) and 3 (derivative).
@@ -87,8 +87,9 @@ def oscarmax(
     Args:
         lam: ``λ``, at least zero; larger values give fewer clusters, zero is sparsemax.
         gamma: strength of the regulariser, positive; larger is flatter.
-        variant: ``"exact"`` is the minimiser, ``"paper"`` the published approximation, not
-            invariant to shifts; equal if all scores exceed ``γ λ n`` or none exceeds ``-γ λ n``.
+        variant: ``"exact"`` is the minimiser; ``"paper"`` is the published approximation, which is
+            not invariant to shifts. Both agree if all scores exceed ``γ λ n`` or none exceeds
+            ``-γ λ n``.
 
     Forbidden entries do not count in ``n``. Entries of a cluster are equal.
 

@@ -10,7 +10,7 @@ derivative of the convex function ``½ ‖[x - τ]_+‖_q²`` in ``-τ``, so it 
 """
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -114,7 +114,7 @@ def _slope(probs: Tensor, alpha: float | Tensor) -> Tensor:
 
 
 def alpha_derivative(probs: Tensor, alpha: Tensor) -> Tensor:
-    """Return ``∂p/∂α``: at a fixed threshold, by the threshold and by the normalisation."""
+    """Return ``∂p/∂α``: effects at a fixed threshold, through it and through normalisation."""
     relative, support, _ = _relative(probs)
     norm = _power_sum(relative, support, alpha) ** (1 / alpha)
     heights = relative / norm
@@ -175,12 +175,7 @@ class Normmax(ProbabilityMap):
 
     def __init__(self, alpha: float | Tensor = 2.0) -> None:
         super().__init__()
-        if isinstance(alpha, torch.nn.Parameter):
-            self.alpha = alpha
-        elif isinstance(alpha, Tensor):
-            self.register_buffer("alpha", alpha)
-        else:
-            self.alpha = _check_alpha(alpha)
+        self._keep("alpha", alpha, _check_alpha)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         """Return :func:`normmax` of the scores at the current alpha."""
@@ -250,7 +245,7 @@ def _check_p(p: float) -> float:
 class SqPnormMax(ProbabilityMap):
     """Module form of :func:`sq_pnorm_max`, with ``Ω(y) = γ/2 (‖y‖_p² - 1)``."""
 
-    settings = ("p", "gamma")
+    settings: ClassVar[tuple[str, ...]] = ("p", "gamma")
 
     def __init__(self, p: float = 1.5, gamma: float = 1.0) -> None:
         super().__init__()

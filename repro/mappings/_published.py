@@ -3,7 +3,7 @@
 The mappings of this package solve the same problems exactly and faster.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -131,12 +131,15 @@ class FistaPnormMax(SqPnormMax):
         Niculae & Blondel (2017), §3.1, §4.2 (tolerance 1e-2) and Appendix B.4.
     """
 
+    settings: ClassVar[tuple[str, ...]] = ("p", "gamma", "tolerance")
+
     def __init__(
         self, p: float = 1.5, gamma: float = 1.0, tolerance: float = FISTA_TOLERANCE
     ) -> None:
         super().__init__(p, gamma)
+        self.tolerance = tolerance
         self.solver = regularized(
-            lambda probs: self._norm(probs).square().sum(-1) / 2,
+            SqPnormMax(p).omega,
             gamma=gamma,
             grad=self._gradient,
             hvp=self._hessian_product,

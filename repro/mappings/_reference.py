@@ -65,7 +65,7 @@ def _split(row: list[float], left: int, right: int, lam: float) -> list[float]:
 
 
 def _cheapest_labels(costs: list[float], left: int, right: int, lam: float) -> list[int]:
-    """Return labels 0 and 1 of least cost, that of the ones plus ``λ`` per change, by Viterbi."""
+    """Find the 0/1 labels of least cost: that of the ones plus ``λ`` per change (Viterbi)."""
     best = [lam * (left == 1), lam * (left == -1) + costs[0]]
     pointers = []
     for cost in costs[1:]:

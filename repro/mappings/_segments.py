@@ -19,11 +19,11 @@ from torch.nn.functional import pad
 
 from repro.mappings._arguments import is_concrete
 from repro.mappings._autograd import batch_first
-from repro.mappings.kernels.dispatch import AVAILABLE
+from repro.mappings.kernels.dispatch import AVAILABLE, is_compiler_error
 
 
 def group_means(values: Tensor, weights: Tensor, groups: Tensor) -> Tensor:
-    """Return for each entry its group's sum of values over that of weights, on the last axis."""
+    """Return each entry's group sum of values over that of weights, along the last axis."""
     empty = torch.zeros_like(values)
     totals = empty.scatter_add(-1, groups, values)
     sizes = empty.scatter_add(-1, groups, weights).clamp(min=1)
@@ -65,6 +65,24 @@ class _Pieces:
         self.knots.scatter_(1, knot, end)
 
 
+def _compiled(name: str, values: Tensor, *arguments: Any) -> Tensor | None:
+    """Call a compiled solver; return None off the CPU, and if numba is missing or does not work.
+
+    The kernels of the mappings have warned before.
+    """
+    if not AVAILABLE or values.device.type != "cpu":
+        return None
+    try:
+        from repro.mappings.kernels.cpu import segments
+
+        found: Tensor = getattr(segments, name)(values, *arguments)
+    except Exception as error:
+        if not is_compiler_error(error):
+            raise
+        return None
+    return found
+
+
 @custom_op("repro::saturated", mutates_args=())
 def saturated(scores: Tensor, present: Tensor, lam: float) -> Tensor:
     """Solve ``min_y ½‖y - x‖² + λ Σ |y_{i+1} - y_i|`` along the last axis.
@@ -79,10 +97,8 @@ def saturated(scores: Tensor, present: Tensor, lam: float) -> Tensor:
         the last one before it falls, 0 elsewhere. In between ``y`` is constant, the mean of
         ``x_i + λ (s_i - s_{i-1})``; a position left out belongs to the segment after it.
     """
-    if AVAILABLE and scores.device.type == "cpu":
-        from repro.mappings.kernels.cpu import segments
-
-        return segments.saturated(scores, present, lam)
+    if (found := _compiled("saturated", scores, present, lam)) is not None:
+        return found
     rows, taken = (tensor.reshape(-1, tensor.size(-1)) for tensor in (scores, present))
     counts, totals = taken.to(rows.dtype).cumsum(1), (rows * taken).cumsum(1)
     pieces, lows, highs = _Pieces(rows), [], []
@@ -146,10 +162,8 @@ def decreasing_blocks(values: Tensor) -> Tensor:
         ``long``, the shape of ``values``: the index, from zero, of the block of each position.
         In a block ``y`` is constant, the mean of ``u``.
     """
-    if AVAILABLE and values.device.type == "cpu":
-        from repro.mappings.kernels.cpu import segments
-
-        return segments.decreasing_blocks(values)
+    if (found := _compiled("decreasing_blocks", values)) is not None:
+        return found
     weights = torch.ones_like(values)
     # 1 where a block starts, without the first position; cumulative sums are indices of blocks.
     starts = torch.ones_like(values[..., 1:], dtype=torch.long)

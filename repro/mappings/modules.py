@@ -1,6 +1,7 @@
 """Modules of the mappings, with the interface that models and losses use."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import torch
@@ -34,7 +35,7 @@ class ProbabilityMap(nn.Module, ABC):
             number.
         ValueError: a setting is out of range or not finite, or a shape does not broadcast. Values
             of tensors are not read on an accelerator, under ``torch.compile`` or ``vmap``: there,
-            rows with wrong ones come out as NaN.
+            rows with invalid values become NaN.
     """
 
     settings: ClassVar[tuple[str, ...]] = ()
@@ -67,6 +68,13 @@ class ProbabilityMap(nn.Module, ABC):
         best = self.conjugate_centered(centred, probs, dim) + top.squeeze(dim)
         maximum: Tensor = Danskin.run(wide, probs, best, dim)
         return maximum.to(scores.dtype)
+
+    def _keep(self, name: str, value: float | Tensor, check: Callable[[float], float]) -> None:
+        """Store a setting: a checked number or a parameter as it is, other tensors as buffers."""
+        if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
+            self.register_buffer(name, value)
+        else:
+            setattr(self, name, value if isinstance(value, Tensor) else check(value))
 
     def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``max_Ω(z)`` of centred scores, given the maximiser.
@@ -115,7 +123,17 @@ class Softmax(ProbabilityMap):
         return self.gamma * torch.logsumexp(centred / self.gamma, dim)
 
 
-class Sparsemax(ProbabilityMap):
+class _AlongDim(ProbabilityMap):
+    """Base class of maps with an axis of their own, ``dim``, unless a call names another."""
+
+    dim: int
+
+    def value(self, scores: Tensor, mask: Tensor | None = None, dim: int | None = None) -> Tensor:
+        """Return ``max_Ω`` of the scores; see the base class."""
+        return super().value(scores, mask, self.dim if dim is None else dim)
+
+
+class Sparsemax(_AlongDim):
     """Module form of :func:`sparsemax`, with ``Ω(p) = γ/2 (‖p‖² - 1)``.
 
     Args:
@@ -123,7 +141,7 @@ class Sparsemax(ProbabilityMap):
         dim: the axis that becomes a distribution, unless a call names another.
     """
 
-    settings = ("gamma",)
+    settings = ("gamma", "dim")
 
     def __init__(self, gamma: float = 1.0, *, dim: int = -1) -> None:
         super().__init__()
@@ -134,9 +152,9 @@ class Sparsemax(ProbabilityMap):
         """Return :func:`sparsemax` of the scores."""
         return sparsemax(scores, self.dim if dim is None else dim, gamma=self.gamma, mask=mask)
 
-    def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
+    def omega(self, probs: Tensor, dim: int | None = None) -> Tensor:
         """Return ``γ/2 (‖p‖² - 1)``."""
-        return self.gamma * tsallis(probs, 1.0, dim)
+        return self.gamma * tsallis(probs, 1.0, self.dim if dim is None else dim)
 
 
 class _TsallisMap(ProbabilityMap):
@@ -176,15 +194,10 @@ class Entmax(_TsallisMap):
 
     def __init__(self, alpha: float | Tensor = 1.5) -> None:
         super().__init__()
-        if isinstance(alpha, nn.Parameter):
-            self.alpha = alpha
-        elif isinstance(alpha, Tensor):
-            self.register_buffer("alpha", alpha)
-        else:
-            self.alpha = check_alpha(alpha)
+        self._keep("alpha", alpha, check_alpha)
 
 
-class Entmax15(Entmax):
+class Entmax15(_AlongDim, Entmax):
     """Module form of :func:`entmax15`.
 
     Args:
@@ -200,6 +213,10 @@ class Entmax15(Entmax):
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int | None = None) -> Tensor:
         """Return :func:`entmax15` of the scores."""
         return super().forward(scores, mask, self.dim if dim is None else dim)
+
+    def omega(self, probs: Tensor, dim: int | None = None) -> Tensor:
+        """Return ``Ω(p)`` at alpha 1.5; see :class:`Entmax`."""
+        return super().omega(probs, self.dim if dim is None else dim)
 
 
 class LearnedAlphaEntmax(_TsallisMap):

@@ -28,7 +28,7 @@ _KEPT = 0.3
 
 @dataclass(frozen=True)
 class Problem:
-    """Regulariser with its derivatives, and when to stop; fields as in :func:`regularized`."""
+    """Regulariser with its derivatives, and stopping criteria; see :func:`regularized`."""
 
     omega: Regulariser
     gamma: float
@@ -89,7 +89,7 @@ def minimise(problem: Problem, scores: Tensor, allowed: Tensor) -> Tensor:
     scale = torch.full_like(point[..., :1], problem.gamma)
     theta = torch.ones_like(scale)
     energy = residual = torch.full_like(scale, inf)
-    # Rows that have met an infinite gradient, as that of the entropy on the boundary.
+    # Rows in which a gradient was infinite, such as that of the entropy on the boundary.
     unbounded = torch.zeros_like(scale, dtype=torch.bool)
     done = scores.isnan().any(-1, keepdim=True)
     result = point.masked_fill(done, torch.nan)
@@ -207,7 +207,8 @@ def regularized(
 
     Values come from FISTA with backtracking and restarts, its extrapolation shortened so that ``Ω``
     is evaluated on the simplex only. Derivatives solve the system of Proposition 1 by conjugate
-    gradients on the support. There is no gradient for parameters of ``Ω``, no second derivative.
+    gradients on the support. Calling the map gives no gradient for parameters of ``Ω``,
+    as :meth:`value` does, and there is no second derivative.
 
     Args:
         omega: ``Ω``, strongly convex and twice differentiable on the simplex: ``(..., n)`` to

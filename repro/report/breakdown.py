@@ -57,7 +57,7 @@ def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
             if {*texts} != {MISSING}:
                 alike[texts].append(column)
         for texts, alike_columns in alike.items():
-            # The first labels are name enough if every column that has them is merged.
+            # The first labels suffice as a name if all columns that carry them are merged.
             firsts = dict.fromkeys((one.labels or [one.name])[0] for one in alike_columns)
             below = [one for one in every if (one.labels or [one.name])[0] in firsts]
             names = firsts if len(below) == len(alike_columns) else [c.name for c in alike_columns]

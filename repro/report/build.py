@@ -1,4 +1,4 @@
-"""Writing of the report of one scale to the results folder."""
+"""Write the report of one scale to the results folder."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -77,7 +77,7 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
 def _write_pages(archive: Archive, document: Document, folder: Path) -> None:
     """Write a page for each run, one that compares runs, and one of all; delete the others."""
     rows = _write_run_pages(archive, document, "report.html", archive.records)
-    names = {row["id"] for row in rows}
+    names = {row["id"] for row in rows} | ({"compare"} if rows else set())
     for path in folder.glob("*.html"):
         if path.stem not in names:
             path.unlink()

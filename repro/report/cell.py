@@ -13,9 +13,10 @@ MISSING = "—"
 BLANK = ""
 SIGN = "*"
 LEVEL = 0.05
-"""Significance level: a difference with a smaller p-value is called significant."""
+"""Significance level: differences are significant, and verdicts decided, with p below it."""
 COLLAPSE, COLLAPSE_RANGES = 10.0, 5.0
-"""Least gap below the other seeds of one that collapsed: in points, and in ranges of the others."""
+"""A seed has collapsed if it lies below all others by more than both: points, and ranges of the
+others."""
 
 
 class CellRunLink(NamedTuple):
@@ -34,7 +35,7 @@ class Cell:
         values: one per seed found, in the order of the seeds; one for an ensemble.
         wanted: number of values of a complete cell.
         digits: decimals with which the metric is printed.
-        more_digits: further decimals of measured values, which would read as zero without them.
+        more_digits: extra decimals for measured values that would otherwise print as zero.
         published: the value in the paper, None if it prints none.
         comparable: whether the difference from the published value is meaningful.
         comparison: paired test against the baseline of the table, None if there is none.
@@ -117,8 +118,13 @@ def number_text(value: float | None, digits: int) -> str:
     return BLANK if value is None else f"{value:.{digits}f}"
 
 
+def p_text(p: float) -> str:
+    """Format a p-value."""
+    return f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
+
+
 def run_link(run: Measurement | Record, value: float, metric: str) -> CellRunLink:
-    """Name a run by its seed or kind, with its value of a metric."""
+    """Build the link to a run: its seed (or kind), its value of the metric, its ID."""
     label = run.kind if run.seed is None else f"seed {run.seed}"
     return CellRunLink(label, number_text(value, metric_of(metric).digits), run.run_id)
 

@@ -1,4 +1,4 @@
-"""Curves of training as data of a chart, which a script draws."""
+"""Training curves as data for charts, which ``charts.js`` draws."""
 
 from math import isfinite
 from typing import Any
@@ -8,7 +8,7 @@ from repro.results import RunFolder
 
 Chart = dict[str, Any]
 _COUNTERS = {"epoch": "epoch", "update": "step", "time": "seconds"}
-"""Columns of a history to plot against, by what charts call them."""
+"""Names of the x axes in charts, and the history columns that they show."""
 
 
 def chart_of(folder: RunFolder, label: str, page: str | None = None) -> Chart:

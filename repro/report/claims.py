@@ -8,7 +8,8 @@ from itertools import groupby
 
 from repro.config.claims import Claim, Spread, load_claims
 from repro.config.experiment import Experiment, load_experiment
-from repro.report.contrasts import LEVEL, Contrast, MeasuredCells, Outcome, at_least
+from repro.report.cell import LEVEL, p_text
+from repro.report.contrasts import Contrast, MeasuredCells, Outcome, at_least
 from repro.results import Archive
 
 SHOWN_COLUMNS = 6
@@ -19,15 +20,20 @@ GENERATED = (
 METHOD = (
     "A claim holds, or does not, where a one-sided t-test over seeds rejects the contrary with "
     "p < 0.05, and is undecided otherwise. Every row has a variance of its own (Welch's test); "
-    "rows that share three or more seeds of one version of the code are compared seed by seed. A "
-    "claim about several rows or columns has the joint p-value of its parts, with Bonferroni's "
+    "rows with the same three or more seeds of one version of the code are compared seed by seed. "
+    "A claim about several rows or columns has the joint p-value of its parts, with Bonferroni's "
     "correction where any of them would do, so that the best of several rows gains nothing by "
     "chance. A row that stands for the best configuration is the paper's best, fixed in advance, "
     "or the one with the best mean on validation data. Unmeasured columns count as unknown, and "
-    "one seed decides nothing. The margin is the distance from the limit of the claim, where the "
-    "answer depends on it, with a 95 % confidence bound on either side. Columns bear the paper's "
+    'one seed decides nothing. p is that of the measured answer: of "holds" if the measured '
+    'values agree with the claim, else of "does not hold"; where columns are unmeasured, that of '
+    "the measured column on which the answer depends, so that it may be small although the claim "
+    "is undecided. The margin is the distance of this contrast from the limit of the claim, with a "
+    "95 % confidence bound on either side, 90 % for both together; unlike p, the bounds have no "
+    "correction for other rows and columns. Columns bear the paper's "
     "names; below full scale the notes of each artefact say on which corpora and with which models "
-    "they are measured. p-values are not corrected for the number of claims."
+    "they are measured. p-values are not corrected for the number of claims: of thirty measured "
+    "claims, one or two may be decided by chance."
 )
 
 
@@ -105,7 +111,7 @@ class Judged:
         one, parts = self.deciding.deciding, [self.reason] * bool(self.reason)
         parts += [f"{self.seeds} seeds"] * (self.seeds > 1)
         if self.p is not None:
-            parts.append(f"p = {self.p:.3f}" if self.p >= 0.001 else "p < 0.001")
+            parts.append(p_text(self.p))
         bounds = f" ({' to '.join(map(signed, one.interval))})" if one.interval else ""
         return "; ".join([*parts, f"margin {signed(one.margin)}{bounds}"])
 

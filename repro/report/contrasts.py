@@ -13,12 +13,10 @@ import numpy as np
 from repro.config.claims import Bound, Order, Predicate, Spread
 from repro.config.experiment import Column, Experiment
 from repro.evaluation.metrics import best_value, metric_of
-from repro.report.cell import measured, number_text
+from repro.report.cell import LEVEL, measured, number_text
 from repro.report.table import CellKey, chosen_records, index_records
 from repro.results import Measurement
 
-LEVEL = 0.05
-"""Largest p-value, one-sided, of a verdict."""
 RATIO_DIGITS = 3
 LEAST_PAIRS = 3
 """Least number of seeds for a paired test: two differences leave one degree of freedom."""
@@ -27,7 +25,7 @@ Runs = Sequence[Measurement]
 
 
 class Side(NamedTuple):
-    """Side of a comparison: words with a place for the value, measured and published value."""
+    """Side of a comparison: text with a ``{}`` for the value, measured and published value."""
 
     words: str
     value: float
@@ -62,13 +60,19 @@ class Contrast:
 
     @property
     def p_true(self) -> float:
-        """p-value of so large a margin if the true one is not above zero; 1 without an error."""
+        """p-value of the margin under the hypothesis that the true one is at most zero.
+
+        It is 1 if the standard error is unknown.
+        """
         # A tie without spread is not true: it must not count as true among several parts.
         return self._tail(self.margin) if self.error or self.margin else 1.0
 
     @property
     def p_false(self) -> float:
-        """p-value of so small a margin if the true one is not below zero; 1 without an error."""
+        """p-value of the margin under the hypothesis that the true one is at least zero.
+
+        It is 1 if the standard error is unknown.
+        """
         return self._tail(-self.margin)
 
     def _tail(self, margin: float) -> float:
@@ -135,7 +139,7 @@ def at_least(needed: int, parts: Sequence[Outcome], of: int | None = None) -> Ou
     That ``m`` of ``n`` parts are true has the p-value ``(n - m + 1) p(m)`` with the ``m``-th
     smallest p-value of a part: the largest for all of them; ``n`` times the smallest, Bonferroni's
     correction, for any of them. It holds whatever the dependence between parts. Unmeasured parts
-    may be true or false, so that a statement that depends on them has the p-values 1.
+    may be true or false; if the statement depends on them, both p-values are 1.
 
     Args:
         needed: number of parts that must be true.
@@ -225,7 +229,11 @@ class MeasuredCells:
         return measured(self._by_cell.get((row, column.name, metric), []), column, seeds)
 
     def test(self, predicate: Predicate, columns: Sequence[Column]) -> Outcome | None:
-        """Test a predicate in a column, or on means over columns; None if a cell has no run."""
+        """Test a predicate in a column, or on means over columns.
+
+        Returns:
+            None if a cell has no run, or if values are divided by a mean of zero.
+        """
         metric = predicate.metric or columns[0].metric
         own = metric == columns[0].metric
         rows = rows_of(predicate) or self.experiment.row_labels()
@@ -244,6 +252,8 @@ class MeasuredCells:
             title = f"{metric.split('/')[1].replace('_', ' ')} ({title})"
         cells = _Cells(title, metric, runs, printed)
         match predicate:
+            case Bound(relative_to=str(other)) if cells.mean(other) == 0:
+                return None
             case Order():
                 return cells.order(predicate)
             case Bound(choose=None):
@@ -271,7 +281,7 @@ def rows_of(predicate: Predicate) -> list[str]:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Cells of one column, or of several whose mean counts: runs of each, and published values."""
+    """Runs and published values of the cells of one column, or of columns that are averaged."""
 
     title: str
     metric: str
@@ -332,9 +342,11 @@ class _Cells:
                 continue
             left, weights, scale = self.side("{} with ", row), {row: float(sign)}, 1.0
             if other is not None:
-                # That a ratio is above a limit is a statement on a sum, which has a t-test.
+                # ``a / b > limit`` is tested as ``a - limit * b > 0``: a weighted sum has a t-test,
+                # a ratio has none.
                 scale = self.mean(other)
-                weights = {row: sign / scale, other: -sign * limit / scale}
+                weights = {row: sign / scale}
+                weights[other] = weights.get(other, 0.0) - sign * limit / scale
                 known = row in self.published and other in self.published
                 ratio = self.published[row] / self.published[other] if known else None
                 left = Side(f"{{}} times that of {other} with {row}", left.value / scale, ratio)

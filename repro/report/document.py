@@ -152,7 +152,7 @@ class Absent:
 
     @property
     def exceptional(self) -> bool:
-        """Return whether there is another reason than that it was not run."""
+        """Return whether the artefact is absent for a reason other than not having been run."""
         return self.reason != NOT_RUN
 
 
@@ -335,7 +335,7 @@ def _gather(
                 write_figure_data(results_dir, scale, data)
     if experiment.computed or experiment.drawing is None or (here and not renewed):
         return ""
-    # Of a figure of own examples the runs that it shows must be here, else all runs.
+    # A figure of ``experiments/examples`` needs only the runs that it shows; others need all.
     kind = figure_kind(experiment.drawing.name)
     own = kind.shows_own(scale)
     folders = (run_folder(results_dir, scale, run) for run in {one.run_id for one in records})
@@ -358,7 +358,11 @@ def build_section(
     comparisons: Mapping[CellKey, Comparison] | None = None,
     undrawn: str = NOT_DRAWN,
 ) -> Section:
-    """Lay out one artefact from its figure, or why it has none, and build_table's arguments."""
+    """Lay out one artefact.
+
+    ``figure`` is its drawing and ``undrawn`` the reason if there is none; the other arguments are
+    those of :func:`build_table`.
+    """
     table = build_table(experiment, records, scale, comparisons)
     chosen, grids = chosen_records(experiment, records, scale), tuple(table_grids(table))
     shown = experiment.kind == "table"

@@ -11,6 +11,8 @@ import pandas as pd
 
 from repro.errors import meant
 from repro.evaluation.metrics import form_of, metric_of
+from repro.report.cell import p_text
+from repro.report.provenance import counted
 from repro.report.significance import Comparer
 from repro.report.sweeps import main_metric
 from repro.results import Measurement, Record, ResultsError
@@ -56,7 +58,8 @@ def print_results(
     records = all_records(folder)
     frame = selected(frame_of(records), filters)
     if frame.empty:
-        raise ResultsError(f"no finished run below {folder} agrees with {' '.join(filters)}")
+        agrees = f" agrees with {' '.join(filters)}" if filters else ""
+        raise ResultsError(f"no finished run below {folder}{agrees}")
     found = [records[row] for row in frame.index]
     shown = main_metric(found) if metric is None else metric
     measured = [one for one in found if shown in one.metrics]
@@ -88,7 +91,9 @@ def print_results(
     else:
         _print_fitted(frame.map(_text), [*map(str, frame)] if pivot else ["run_id", "seed", shown])
         if lacking := len(found) - len(measured):
-            print(f"{lacking} runs without {shown} are left out; see --metric", file=sys.stderr)
+            print(
+                f"{counted(lacking, 'run')} without {shown} left out; see --metric", file=sys.stderr
+            )
 
 
 def _print_fitted(table: pd.DataFrame, kept: Collection[str]) -> None:
@@ -111,6 +116,8 @@ def _print_fitted(table: pd.DataFrame, kept: Collection[str]) -> None:
 def _text(value: Any) -> str:
     """Format a cell; a missing value is a hyphen."""
     missing = value is None or value is pd.NA or value != value
+    if isinstance(value, float) and not missing:
+        return f"{value:g}"
     return "-" if missing else _short(text_of(value))
 
 
@@ -193,17 +200,17 @@ def print_comparison(found: dict[str, Any]) -> None:
             text = "-" if value is None else f"{value:z.{digits}f}"
             text += "*" if value is not None and value == one["best"] else ""
             if texts and difference is not None:
-                test = f", p {p['randomisation']:.3f}" if p else ""
+                test = "" if p is None else f", {p_text(p['randomisation'])}"
                 text += f" ({difference:+z.{digits}f}{test})"
                 tests |= p is not None
             texts.append(text)
         lines["metric"][f"{name}{arrow.get(one['higher_is_better'], '')}"] = texts
     for title, rows in lines.items():
         table = pd.DataFrame.from_dict(rows, orient="index", columns=runs)
-        sizes = [max(map(len, [title, *rows])), *(1 + max(map(len, table[run])) for run in table)]
+        sizes = [1 + max(map(len, table[run]), default=0) for run in table]
         if table.empty:
             print(f"no {title} differs" if title == "setting" else "no metric")
-        elif sum(sizes) <= width:
+        elif max(map(len, [title, *rows])) + sum(sizes) <= width:
             print(table.rename_axis(title).reset_index().to_string(index=False))
         else:
             _print_fitted(table.T.rename_axis("run").reset_index(), ["run"])

@@ -66,7 +66,7 @@ def compared_run(record: Record, folder: RunFolder, label: str, page: str | None
 def comparison_page(
     runs: Sequence[Row], first: Sequence[str], tests: Mapping[str, Any], scale: str = ""
 ) -> str:
-    """Render a page of runs side by side, of which its reader may choose others.
+    """Render a page that compares runs side by side; the reader can add and remove runs.
 
     Args:
         runs: from :func:`compared_run`, with the ``group`` in which each is offered.
@@ -112,7 +112,7 @@ def comparison(folder: Path, found: Mapping[str, Any], file: Path) -> str:
 
 
 def _labels(found: Mapping[str, Any]) -> list[str]:
-    """Name runs by as few of the settings that differ as distinguish them, choices first."""
+    """Label runs by the fewest differing settings that distinguish them, choices first."""
     labels = [""] * len(found["runs"])
     order = {
         key: (not key.endswith(".name"), key.partition(".")[0] not in FIRST, key)

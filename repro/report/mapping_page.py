@@ -29,7 +29,7 @@ _SLIDERS = (
 
 
 def mapping_data() -> dict[str, Any]:
-    """Compute probabilities of two scores, and which of three scores keep any, for every value."""
+    """For every parameter value, map two scores, and find the support of three scores."""
     import torch
 
     from repro.mappings import MAPPINGS
@@ -66,7 +66,7 @@ def _numbers(values: "Tensor") -> list[float]:
 def _encoded(probs: "Tensor") -> list[str]:
     """Encode the rows of a plane by run lengths: ``a`` to ``c`` for one to three positive entries.
 
-    ``e`` and ``f`` are two and three of which some are equal.
+    ``e`` and ``f`` stand for two and three positive entries, some of them equal.
     """
     after = probs.roll(1, -1)
     tied = ((probs - after).abs() < 1e-6) & (probs > 0) & (after > 0)

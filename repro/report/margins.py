@@ -10,7 +10,7 @@ _FINEST, _WIDEST = 0.01, 5.0
 """The axis is linear up to one margin, in units of the limit, and ends at the other."""
 _SIGNS = {Verdict.HOLDS: "●", Verdict.FAILS: "✕", Verdict.UNDECIDED: "○"}
 _GENERATED = {Verdict.HOLDS: "effect seen", Verdict.FAILS: "effect not seen"}
-"""What verdicts say about data that the suite generates, which no paper speaks of."""
+"""Words for verdicts on generated data, which say nothing about a paper."""
 
 
 class Margin(NamedTuple):

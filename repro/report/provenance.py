@@ -56,7 +56,8 @@ def provenance_of(records: Sequence[Measurement]) -> Provenance:
 
 def provenance_items(provenance: Provenance) -> list[tuple[str, str]]:
     """Return names and values for printing, without those that no record has."""
-    ensembles = f", {provenance.ensembles} ensembles" if provenance.ensembles else ""
+    several = provenance.ensembles
+    ensembles = f", {counted(several, 'ensemble')}" if several else ""
     items = [
         ("corpus", SEPARATOR.join(provenance.corpora)),
         ("runs", f"{provenance.runs}{ensembles}, {provenance.wall_time / 60:.1f} minutes in all"),

@@ -14,7 +14,7 @@ _ESCAPES = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': r"{\ttfamily\char34}",
     "α": r"$\alpha$",
     "β": r"$\beta$",
     "γ": r"$\gamma$",

@@ -71,7 +71,10 @@ class Comparer:
         groups = grouped[0]
         for run, other in zip(f"{runs} {others}".split(), grouped, strict=True):
             if other != groups:
-                raise ResultsError(f"run {run}: other groups in the statistics of {metric}")
+                raise ResultsError(
+                    f"run {run}: the groups in its statistics of {metric} differ from those of the "
+                    "first run"
+                )
         first, second = ([arrays[metric] for arrays in side] for side in kept)
         test = approximate_randomisation(first, second, form, groups=groups)
         self._changed = True
@@ -151,25 +154,38 @@ def significance_note(table: Table) -> str:
 
     Blank for a table without a baseline, or without values that can be compared with the baseline.
     """
-    baseline = table.experiment.baseline
+    baseline, columns = table.experiment.baseline, table.experiment.columns
+    base = next((row for row in table.rows if row.label == baseline), None)
+    if base is None:
+        return ""
+    comparable = [
+        form_of(column.metric) is not None and column.relative_to is None and bool(cell.found)
+        for column, cell in zip(columns, base.cells, strict=True)
+    ]
+    untested = [
+        row.label
+        for row in table.rows
+        if row is not base
+        and any(
+            known and cell.found and cell.comparison is None
+            for known, cell in zip(comparable, row.cells, strict=True)
+        )
+    ]
     if not table.comparisons:
-        values = [
-            [cell.found for cell, column in zip(row.cells, table.experiment.columns, strict=True)
-             if form_of(column.metric) is not None and column.relative_to is None]
-            for row in sorted(table.rows, key=lambda row: row.label != baseline)
-        ]  # fmt: skip
-        both = any(found[0] and any(found[1:]) for found in zip(*values, strict=True))
-        if baseline is None or not both:
-            return ""
         return (
             f"No signs of significance: paired tests against {baseline} need the folders of the "
             "runs, which are not here."
+            if untested
+            else ""
         )
     different = any(cell.significant for row in table.rows for cell in row.cells)
+    rest = f" Not tested, without the folders of the runs: {', '.join(untested)}."
     return (
-        f"{f'{SIGN} differs' if different else 'No value differs'} from "
+        f"{f'{SIGN} differs' if different else 'No tested value differs'} from "
         f"{baseline}: p < {LEVEL} in approximate randomisation over the test examples. The test "
         "takes the trained runs as given; p-values are not corrected for multiple comparisons."
+        + rest
+        * bool(untested)
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from repro.evaluation.metrics import METRICS, metric_of
-from repro.report.cell import Cell, CellRunLink, run_link
+from repro.report.cell import LEVEL, Cell, CellRunLink, run_link
 from repro.report.charts import Chart, chart_of
 from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes, plain_style
 from repro.report.figures.curves import draw_means, metric_label
@@ -121,7 +121,7 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
         description=description,
         notes=(
             f"{metric}{spread}. Bold: best; * differs from the first combination "
-            f"({_label(sweep, points[0])}): p < 0.05 by the paired test.",
+            f"({_label(sweep, points[0])}): p < {LEVEL} by the paired test.",
         ),
         finished=max(record.finished for record in records.values()),
         best=pick(found)[1] if found else None,

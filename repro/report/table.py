@@ -223,9 +223,9 @@ def chosen_records(
 ) -> list[Measurement]:
     """Select the records that each row and column shows.
 
-    Of a row that is tuned these are the records of the value that is best for the first seed. Of
-    runs with different numeric epochs or changed defaults, only those of the newest epoch remain:
-    a spread over seeds compares runs of one version.
+    A tuned row keeps the records of the value that is best for the first seed. If runs differ in
+    numeric epoch, only those of the newest one remain: a spread over seeds compares runs of one
+    version.
     """
     chosen = list(records)
     if (tune := experiment.tune) is not None:

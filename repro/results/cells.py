@@ -50,7 +50,7 @@ class Measurement:
 
     @classmethod
     def of(cls, record: Record, metric: str, run: PlannedRun | None = None) -> Self:
-        """Take one metric of a record, as a measurement of the cell of a planned run if any."""
+        """Create the measurement of one metric of a record; ``run`` supplies its cell, if any."""
         return cls(
             row="" if run is None else run.row,
             column="" if run is None else run.column,

@@ -32,11 +32,11 @@ class Comparison:
     p_value: float  # p-value of approximate randomisation
 
     def __post_init__(self) -> None:
+        check_types(Comparison, vars(self))
         if not 0 < self.p_value <= 1:
             raise ResultsError(f"p-value of {self.metric}, {self.runs} is not in (0, 1]")
         if self.examples < 1:
             raise ResultsError(f"{self.metric}, {self.runs}: expected at least one example")
-        check_types(Comparison, vars(self))
 
     @property
     def identity(self) -> Identity:
@@ -70,11 +70,11 @@ def read_comparisons(results_dir: Path, scale: str) -> dict[Identity, Comparison
     text = path.read_text(encoding="utf-8", errors="replace")
     found, reader = [], csv.reader(io.StringIO(text), strict=True)
     try:
-        if next(reader) != _FIELDS:
+        if next(reader, None) != _FIELDS:
             raise ResultsError(f"expected the columns {', '.join(_FIELDS)}")
         for row in reader:
             values = (parse(text) for parse, text in zip(_PARSERS, row, strict=True))
             found.append(Comparison(*values))
-    except (ValueError, StopIteration, csv.Error) as error:
-        raise ResultsError(f"{path}:{reader.line_num}: {error}") from error
+    except (ValueError, csv.Error) as error:
+        raise ResultsError(f"{path}:{max(1, reader.line_num)}: {error}") from error
     return {one.identity: one for one in found}

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from repro.config.loading import accepted
 from repro.config.paths import default_results_dir
 from repro.errors import ResultsError
 from repro.results.record import Record
@@ -50,13 +51,13 @@ def frame_of(records: Sequence[Record]) -> "pd.DataFrame":
         "wall_time", "finished", "command", "scale",
     )  # fmt: skip
     rows = [
-        {name: getattr(one, name) for name in known}
-        | one.settings
-        | {"seed": one.seed}
-        | one.metrics
+        {name: getattr(one, name) for name in known} | one.settings | {"seed": None} | one.metrics
         for one in records
     ]
-    return pd.DataFrame(rows, columns=None if rows else [*known, "seed"]).astype({"seed": "Int64"})
+    frame = pd.DataFrame(rows, columns=None if rows else [*known, "seed"])
+    # From None and integers pandas would make floats, which cannot hold all seeds.
+    frame["seed"] = pd.array([one.seed for one in records], dtype="Int64")
+    return frame
 
 
 def find_record(folder: Path, prefix: str) -> Record:
@@ -85,7 +86,7 @@ def selected(frame: "pd.DataFrame", filters: Sequence[str]) -> "pd.DataFrame":
             raise ResultsError(
                 f"no run has a setting {key!r}; expected KEY=VALUE, as mapping.alpha=1.5"
             )
-        wanted = values.split(",")
+        wanted = accepted(key, values.split(","))
         frame = frame.loc[[text_of(value) in wanted for value in frame[column]]]
     return frame
 
@@ -108,7 +109,8 @@ def varying(records: Sequence[Record]) -> list[str]:
 def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.DataFrame":
     """Aggregate a metric by settings: mean, sample standard deviation and number of runs.
 
-    Runs without the metric are left out; runs of several scales or corpora are kept apart.
+    Runs without the metric are left out; runs of several scales or corpora, and ensembles, are kept
+    apart.
 
     Raises:
         ResultsError: no run has such a key or metric.
@@ -118,7 +120,7 @@ def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.Data
         if name not in frame:
             raise ResultsError(f"no run has {name!r}")
     frame = frame.dropna(subset=[metric])
-    apart = [name for name in ("scale", "corpus") if frame[name].nunique() > 1]
+    apart = [name for name in ("scale", "corpus", "kind") if frame[name].nunique() > 1]
     groups = frame.groupby([*dict.fromkeys([*apart, *columns])], dropna=False)
     return groups[metric].agg(["mean", "std", "count"]).reset_index()
 
@@ -132,7 +134,7 @@ def text_of(value: object) -> str:
     """Format a setting as it is typed in a filter; 1.0 becomes 1, which is equivalent."""
     if isinstance(value, bool) or value is None:
         return {None: "null", True: "true", False: "false"}[value]
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def escape_formula(text: str) -> str:

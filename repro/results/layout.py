@@ -6,7 +6,7 @@ from pathlib import Path
 from repro.errors import ResultsError
 
 OWN_SPLIT = "own"
-"""Split of the examples in ``experiments/examples``, which are of no corpus."""
+"""Split of the examples in ``experiments/examples``, which belong to no corpus."""
 
 
 def require_writable(results_dir: Path) -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Wanted(NamedTuple):
-    """Parts of a prediction besides its output: best outputs, and weights with candidates."""
+    """What to compute besides the output: the ``n_best`` outputs, and weights with candidates."""
 
     n_best: int = 1
     weights: bool = False
@@ -65,9 +65,10 @@ class Prediction:
             found no output, and for trees.
         exact: whether the search proves that no output is more probable; None without a search.
         probabilities: probability of each label.
-        attention: weights of the source for each output symbol, of the premise, of the hypothesis
-            for each word of the premise, or of the heads of each word; None unless requested.
-        reverse: weights of the premise for each word of the hypothesis; alignments only.
+        attention: weights over the source for each output symbol; over the premise (snli); over
+            the hypothesis for each premise word (nli_alignment); or over the heads of each word
+            (parsing). None unless requested.
+        reverse: weights over the premise for each word of the hypothesis; alignments only.
         n_best: the best outputs, best first, if more than one is requested.
         candidates: structures that the weights consist of, heaviest first.
     """

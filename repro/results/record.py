@@ -17,8 +17,8 @@ from repro.errors import ResultsError
 T = TypeVar("T")
 KINDS = ("run", "ensemble")
 _DIVERGED = 1000.0
-"""Larger losses count as divergence: they are means over symbols, pairs or trees, and of models
-that learn hundreds at most."""
+"""A validation loss above this counts as divergence. Losses are means over symbols, pairs or trees;
+those of a model that learns stay in the hundreds."""
 
 
 @dataclass(frozen=True)

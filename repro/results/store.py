@@ -72,7 +72,7 @@ class RunFolder:
 
     @property
     def own_examples(self) -> "RunFolder":
-        """Folder of what the model does with the inputs of ``experiments/examples``.
+        """Folder of the model's outputs for the inputs of ``experiments/examples``.
 
         It is kept with the records: it holds no text of a corpus, and outlives the weights.
         """
@@ -307,7 +307,7 @@ def publish(results_dir: Path, record: Record) -> Path:
 
 
 def read_records(results_dir: Path, scale: str) -> list[Record]:
-    """Read the records of all runs, sorted by name, also those found in run folders only.
+    """Read the records of all runs, sorted by name, including those only in run folders.
 
     Damaged records are left out; a warning names their file.
 

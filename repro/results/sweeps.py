@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ def swept(
     digest = hashlib.sha256(json.dumps(sorted(words)).encode()).hexdigest()[:6]
     runs = zip(run_ids, typed, strict=True)
     by_run = {run: {key: one.get(key, "") for key in axes} for run, one in runs}
-    return Sweep(name or digest, scale, " ".join(["repro run -m", *words]), axes, by_run)
+    return Sweep(name or digest, scale, shlex.join(["repro", "run", "-m", *words]), axes, by_run)
 
 
 def write_sweep(results_dir: Path, sweep: Sweep) -> Path:

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from repro.config.identity import flattened
+from repro.config.loading import accepted
 from repro.errors import UserError
 from repro.results import RunFolder, read_records, recent_runs
 from repro.results.frame import text_of
@@ -39,7 +40,7 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
         key, equals, values = item.partition("=")
         if not equals:
             raise UserError(f"{item}: expected KEY=VALUE, as state=interrupted or mapping=softmax")
-        wanted.append((key, values.split(",")))
+        wanted.append((key, accepted(key, values.split(","))))
     rows = []
     for folder in recent_runs(results_dir):
         settings: Row = {}
@@ -78,7 +79,7 @@ def size_text(number: float) -> str:
 
 
 def needed(results_dir: Path) -> dict[str, str]:
-    """Return why runs must stay, by identity: members of ensembles, sweeps in progress, at work."""
+    """Map each run that must stay to the reason: in an ensemble or unfinished sweep, or at work."""
     reasons: dict[str, str] = {}
     for scale in {path.parents[1].name for path in results_dir.glob("*/runs/*")}:
         for record in read_records(results_dir, scale):

@@ -58,5 +58,5 @@ def describe_device(device: torch.device) -> str:
 
 
 def kernels_in_use() -> dict[str, str]:
-    """Return ``REPRO_KERNELS``, and by what this process computed each operator of the mappings."""
+    """Return ``REPRO_KERNELS`` and how this process computed each operator of the mappings."""
     return {"REPRO_KERNELS": dispatch.MODE, **dict(sorted(dispatch.computed_by.items()))}

@@ -4,11 +4,9 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 
 from repro.config.errors import EXTRAS, install
@@ -71,9 +69,7 @@ def _gpu() -> tuple[str, str]:
 
 def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
     """Check Python, processors, optional packages and programs, corpora, results and Slurm."""
-    old = sys.version_info < (3, 11)
-    advice = "install Python 3.11 or newer" if old else ""
-    yield Finding("broken" if old else "ok", "Python", platform.python_version(), advice)
+    yield Finding("ok", "Python", platform.python_version())
     yield Finding("ok", "versions", describe_versions())
     yield Finding("ok", "CPU", f"{processor()}, cores: {os.cpu_count()}")
     if processor_has_bfloat16():
@@ -99,10 +95,8 @@ def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
             advice = f"needed for {use}: {install(extra)}"
             yield Finding("missing", extra, f"{distribution} is not installed", advice)
     # Compiled kernels are kept between processes only if the folder is writable.
-    chosen, spec = os.environ.get("NUMBA_CACHE_DIR"), find_spec("repro")
-    assert spec is not None
-    assert spec.origin is not None
-    folder = Path(chosen) if chosen else Path(spec.origin).parent
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    folder = Path(chosen) if chosen else Path(__file__).parents[1]
     if os.access(folder if folder.exists() else folder.parent, os.W_OK):
         yield Finding("ok", "numba cache", str(folder))
     else:
@@ -138,7 +132,8 @@ def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
     asked = subprocess.run(["sinfo", "-h", "-o", "%P %T %D"], capture_output=True, text=True)
     if asked.returncode:
         advice = "see whether slurmctld runs, and SLURM_CONF"
-        yield Finding("broken", "Slurm", asked.stderr.strip().splitlines()[-1], advice)
+        said = asked.stderr.strip().splitlines() or ["sinfo failed"]
+        yield Finding("broken", "Slurm", said[-1], advice)
     else:
         partitions = "; ".join(asked.stdout.splitlines())
         yield Finding("ok", "Slurm", f"partition, state, nodes: {partitions}")

@@ -74,12 +74,12 @@ def _physical_bytes() -> int:
 
 
 def may_have_gpu() -> bool:
-    """Return whether there is a driver of a GPU; whether PyTorch can use it, PyTorch knows."""
+    """Return whether there is a GPU driver, which PyTorch may still be unable to use."""
     return any(Path(driver).exists() for driver in ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd"))
 
 
 def cpuinfo(field: str) -> str:
-    """Return what the system says of its first processor; empty if it does not say."""
+    """Return a field of the first processor in ``/proc/cpuinfo``; empty if there is none."""
     with suppress(OSError):  # no such file system
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith(field):

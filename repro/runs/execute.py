@@ -102,6 +102,7 @@ def execute(run: Job, on_busy: Callable[[RunBusyError], None] | None = None) -> 
         with run_lock(run.folder.path, on_busy):
             run.folder.reopen_if_damaged()
             if run.folder.status == "done":  # by another process, before the lock was free
+                _log_history(run)
                 return run.outcome("skipped")
             from repro.runs.train import train_and_evaluate  # imports PyTorch
 
@@ -110,6 +111,7 @@ def execute(run: Job, on_busy: Callable[[RunBusyError], None] | None = None) -> 
             except Exception as error:
                 run.folder.mark_failed(traceback.format_exc())
                 return run.outcome("failed", f"{type(error).__name__}: {error}")
+            _log_history(run)  # if the weights are those of another run, nothing was logged yet
             return run.outcome("done")
     except RunBusyError as error:
         return run.outcome("busy", str(error))
@@ -135,7 +137,7 @@ def record_death(run: Job, reason: str) -> Outcome:
 
 
 def logged(run: Job) -> Path:
-    """Return the file that says that the chosen logger has the whole history."""
+    """Return the path of the mark that the chosen logger has the whole history."""
     return run.folder.path / f"logged-{run.config.logger.name}"
 
 

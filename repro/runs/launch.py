@@ -38,6 +38,7 @@ from repro.results.sweeps import swept, write_sweep
 from repro.runs.display import RunState, SweepDisplay, last_line, read_sweep
 from repro.runs.execute import Job, Outcome, RunFailedError, execute, locate, monitored
 from repro.runs.locking import announce, is_claimed
+from repro.runs.show import run_state
 
 
 @dataclass(frozen=True)
@@ -355,10 +356,9 @@ def outcome_of(job: Job, was_done: bool = False) -> Outcome:
 
 def print_plan(jobs: Sequence[Job]) -> None:
     """Print the runs of a sweep with their statuses."""
-    labels, statuses = labels_of(jobs), [job.folder.status for job in jobs]
+    labels, statuses = labels_of(jobs), [run_state(job.folder) for job in jobs]
     for job, status in zip(jobs, statuses, strict=True):
-        shown = "queued" if status == "absent" else status
-        print(f"{job.run_id}  {shown:7}  {labels[job.run_id]}")
+        print(f"{job.run_id}  {status:11}  {labels[job.run_id]}")
     print(f"{len(jobs)} runs, {statuses.count('done')} of them done")
 
 

@@ -25,7 +25,7 @@ from repro.training.checkpoint import CheckpointError, load_weights
 POOL = 10_000
 """Inputs that are sorted by length and predicted together, as the evaluation does with a split."""
 DETAILED_POOL = 500
-"""The same for predictions with their weights."""
+"""Size of a pool for predictions with weights."""
 
 
 @dataclass(frozen=True)
@@ -182,10 +182,11 @@ def best_run(results_dir: Path, metric: str, filters: Sequence[str]) -> str:
         ResultsError: no run matches the filters or has the metric, or no value of it is better.
     """
     frame = selected(load(results_dir), filters)
+    frame = frame[frame["kind"] == "run"]
     if metric not in frame or frame[metric].isna().all():
         raise ResultsError(f"no run that agrees with {' '.join(filters)} has {metric!r}")
     higher = metric_of(metric).higher_is_better
     if higher is None:
         raise ResultsError(f"no value of {metric} is better than another; choose another metric")
-    runs = frame[(frame["kind"] == "run") & frame[metric].notna()]
+    runs = frame.dropna(subset=[metric])
     return str(runs.sort_values([metric, "run_id"], ascending=[not higher, True])["run_id"].iloc[0])

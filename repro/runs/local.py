@@ -95,7 +95,9 @@ class _Queue:
     def settle(self, slot: int, task: _Task, outcome: Outcome) -> None:
         if outcome.status == "busy":
             self._display.note("waiting", outcome.run_id, outcome.error)
-            group = self._slots.pop(slot)
+            group = self._slots.pop(slot, None)
+            if group is None:  # a run has failed, and nothing is started any more
+                return
             group.appendleft(task._replace(awaited=True))
             self._postponed.append(group)
             return

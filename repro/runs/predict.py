@@ -18,7 +18,6 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemaining
 from repro.atomic import atomic_write_bytes
 from repro.config.compose import RESTORED_CHANGES
 from repro.config.errors import ConfigError
-from repro.config.paths import default_results_dir
 from repro.data.files import decoded_lines
 from repro.results import ResultsError
 from repro.results.prediction import Prediction, Wanted
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
     from repro.runs.loading import LoadedRun
 
 MOST_DRAWN = 50
-"""Most inputs of a file of heat maps."""
+"""Maximum number of inputs that ``--heatmap`` draws."""
 _DRAWINGS = (".svg", ".png", ".html")
 
 
 class Request(NamedTuple):
-    """Request of a user of the command.
+    """Arguments of ``repro predict``.
 
     Attributes:
         runs: identities or folders of runs; several of them for a heat map only.
@@ -59,19 +58,19 @@ class Request(NamedTuple):
     heatmap: Path | None
 
 
-def parse(parsed: Namespace) -> Request:
-    """Tell runs, inputs and settings among the arguments of the command.
+def parse(parsed: Namespace, results_dir: Path) -> Request:
+    """Sort the arguments of the command into runs, inputs and settings.
 
     Raises:
         ConfigError: a setting is unknown, or arguments do not fit together.
     """
     settings = [item for item in parsed.settings if "=" in item]
     words = [item for item in parsed.settings if item not in settings]
-    runs = [w for w in words if re.fullmatch("[0-9a-f]{1,12}", w) or Path(w).is_dir()]
+    named = re.compile("[0-9a-f]{1,12}").fullmatch
+    runs = [w for w in words if Path(w).is_dir() or (named(w) and not Path(w).is_file())]
     files = [Path(word) for word in words if word not in runs and word != "-"]
-    places = [item.partition("=")[2] for item in settings if item.startswith("results_dir=")]
     changes = [item for item in settings if item.startswith(RESTORED_CHANGES)]
-    filters = [one for one in settings if one not in changes and not one.startswith("results_dir=")]
+    filters = [item for item in settings if item not in changes]
     drawing = parsed.heatmap
     if drawing is not None and drawing.suffix not in _DRAWINGS:
         raise ConfigError(f"--heatmap {drawing}: expected a file {', '.join(_DRAWINGS)}")
@@ -88,16 +87,16 @@ def parse(parsed: Namespace) -> Request:
     for path in files:
         path.open("rb").close()  # a missing file is named before a model is loaded
     return Request(
-        runs,
-        parsed.best,
-        filters,
-        changes,
-        Path(places[-1]) if places else default_results_dir(),
-        files[0] if files else None,
-        parsed.text,
-        Wanted(parsed.n_best, parsed.json or drawing is not None),
-        parsed.json,
-        drawing,
+        runs=runs,
+        best=parsed.best,
+        filters=filters,
+        changes=changes,
+        results_dir=results_dir,
+        path=files[0] if files else None,
+        texts=parsed.text,
+        wanted=Wanted(parsed.n_best, parsed.json or drawing is not None),
+        as_json=parsed.json,
+        heatmap=drawing,
     )
 
 

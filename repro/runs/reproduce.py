@@ -43,7 +43,7 @@ class Request:
 
     Attributes:
         names: artefacts, each as ``<paper>/<artefact>``; at least one.
-        scale: ``demo``, ``small`` or ``full``.
+        scale: ``demo``, ``small``, ``subset`` or ``full``.
         overrides: further overrides, for example ``["data_dir=...", "hardware=cuda"]``.
         columns: columns whose runs to execute; None for all.
         fresh: repeat runs recorded under an earlier numeric epoch.
@@ -80,7 +80,8 @@ def _reproduce(request: Request, launcher: Launcher, master: DictConfig) -> Repr
 
     If the launcher detaches, only one round of runs is submitted.
     """
-    # Not at the end: a long sweep must not pick up code edited meanwhile. A plan needs none of it.
+    # Imported before the runs, so that a long sweep does not pick up code edited meanwhile; not at
+    # module level, since `repro plan` does not need it.
     from repro.report import Origin, build_report, export_figure_data
     from repro.runs.train import evaluate_ensemble
 
@@ -88,10 +89,10 @@ def _reproduce(request: Request, launcher: Launcher, master: DictConfig) -> Repr
     experiments = [load_experiment(name) for name in names]
     plans = {e.name: list(plan_runs(e, scale)) for e in experiments}
     if (columns := request.columns) is not None:
+        known = dict.fromkeys(c.name for e in experiments for c in e.columns_at(scale))
+        if unknown := [name for name in columns if name not in known]:
+            raise ConfigError(f"no column {', '.join(unknown)!r}; choose from: {', '.join(known)}")
         plans = {name: [r for r in plan if r.column in columns] for name, plan in plans.items()}
-        if not any(plans.values()):
-            known = dict.fromkeys(c.name for e in experiments for c in e.columns_at(scale))
-            raise ConfigError(f"no column {', '.join(columns)!r}; choose from: {', '.join(known)}")
     first = next((run.overrides for plan in plans.values() for run in plan), (f"scale={scale}",))
     results_dir = compose_run([*first, *extra]).results_path
     require_writable(results_dir)

@@ -106,7 +106,7 @@ def queue(ids: Collection[str]) -> dict[str, str]:
     command = ["squeue", "-h", "-r", "-o", "%i %T", "-j", ",".join(arrays)]
     asked = subprocess.run(command, capture_output=True, text=True)
     if asked.returncode and "Invalid job id" not in asked.stderr:  # said if all jobs are forgotten
-        raise OSError(asked.stderr.strip())
+        raise OSError(asked.stderr.strip() or "squeue failed")
     found = dict(line.split() for line in asked.stdout.splitlines())
     return {name: state for name, state in found.items() if name in ids}
 

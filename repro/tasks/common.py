@@ -17,7 +17,7 @@ BatchT = TypeVar("BatchT")
 ExampleT = TypeVar("ExampleT")
 
 LONGEST_INPUT = 500
-"""Most symbols or words of an input to predict: memory grows with the square of its length."""
+"""Maximum number of symbols or words of an input to predict; memory grows with its square."""
 
 
 class LazyBatches(Sequence[BatchT]):
@@ -99,7 +99,7 @@ def check_length(symbols: Sequence[object]) -> None:
 def own_examples(
     read: Callable[[Iterable[tuple[int, str]], Path], Iterator[ExampleT]], path: Path
 ) -> list[tuple[ExampleT, str]]:
-    """Read inputs with the outputs that are right: the lines of ``<stem>.gold.txt``.
+    """Read inputs and their gold outputs, the lines of ``<stem>.gold.txt``.
 
     Args:
         read: reads the inputs, as ``Predictor.read``.

@@ -24,7 +24,7 @@ from repro.data.nli import (
     punctuation_words,
     read_unlabelled,
 )
-from repro.data.sentence_search import sentence_digest
+from repro.data.sentence_search import first_or_named
 from repro.data.vocabulary import SPECIALS, Vocabulary
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.labels import Labels
@@ -102,6 +102,10 @@ def restored_corpus(stored: Mapping[str, Any]) -> EncodedCorpus:
     return EncodedCorpus(vocabulary, tuple(stored["labels"]), empty, empty, empty)
 
 
+_VECTORS_VERSION = 1
+"""Increment when :func:`cooccurrence_vectors` changes: cached vectors are then computed again."""
+
+
 def vectors_of(config: PairRun, vocabulary: Vocabulary) -> Tensor:
     """Return the initial word vectors of a model, shape ``(len(vocabulary), vector_size)``.
 
@@ -122,7 +126,9 @@ def vectors_of(config: PairRun, vocabulary: Vocabulary) -> Tensor:
                 yield punctuation_words(line.lower() if config.data.lowercase else line)
 
     size, deviation = model.vector_size, model.embedding_std
-    content = [identify(config).fingerprint, *vocabulary.tokens, str(size), str(deviation)]
+    reading = repr(part_of(NliReading, config.data))
+    origin = [str(_VECTORS_VERSION), identify(config).fingerprint, reading]
+    content = [*origin, *vocabulary.tokens, str(size), str(deviation)]
     stored = cache / f"text-{sha256_of(chr(10).join(content).encode())[:16]}.safetensors"
     found = kept_vectors(stored, lambda: cooccurrence_vectors(text(), vocabulary, size, deviation))
     return place_vectors(vocabulary, model, config.seed, found).matrix
@@ -148,7 +154,7 @@ def _sentences(parts: Iterable[Sequence[NliExample]]) -> Iterator[Sequence[str]]
 
 
 def words_of(sentence: Sequence[str]) -> Sequence[str]:
-    """Return the words that a model reads of a sentence: an empty one is an unknown word."""
+    """Return the words of a sentence as the model reads them; an empty one is an unknown word."""
     return sentence or (SPECIALS[Vocabulary.UNK],)
 
 
@@ -279,10 +285,8 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
 
     def stored_pairs(self) -> list[int]:
         """Return the positions of the validation pairs that figures may show."""
-        first, shown = self.settings.stored_examples, map(sentence_digest, self.settings.shown)
         texts = (" ".join(example.hypothesis) for example in self.data.dev.examples)
-        keys, wanted = map(sentence_digest, texts), {*shown}
-        return [place for place, key in enumerate(keys) if place < first or key in wanted]
+        return first_or_named(texts, self.settings.stored_examples, self.settings.shown)
 
     examples_file = "entailment.tsv"
 

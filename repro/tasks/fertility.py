@@ -59,7 +59,7 @@ class AlignedCorpus:
     sink: int
 
     def fertilities(self, split: str, least: int = 0) -> Iterator[tuple[list[int], list[int]]]:
-        """Yield the ids of each source sentence and the fertilities of its words but the sink."""
+        """Yield the ids of each source sentence and the fertilities of its words (no sink)."""
         for pair, links in zip(self.data.splits[split], self.links[split], strict=True):
             words = pair.source
             counts = fertilities(links, len(words) - 1)
@@ -163,7 +163,7 @@ def _actual(config: FertilityConfig, corpus: AlignedCorpus, *splits: str) -> Ali
 def new_tagger(config: FertilityConfig, vocabulary: int, seed: int) -> FertilityTagger:
     """Create an untrained tagger without changing the global random state."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed also seeds every GPU
         return FertilityTagger(
             vocabulary,
             config.embedding_size,
@@ -205,7 +205,11 @@ def train_tagger(
             for indices in epoch_batches(source_lengths(pairs), config.batch_size, seed, epoch):
                 batch = collate(pairs, indices).to(device)
                 targets = _classes(tagger, batch, [links[n] for n in indices], corpus.sink)
-                scores = tagger(batch.source, batch.source_mask).transpose(1, 2)
+                scores = tagger(batch.source, batch.source_mask)
+                if scores.is_cuda:  # the loss of a batch of sequences is not deterministic there
+                    scores, targets = scores.flatten(0, 1), targets.flatten()
+                else:
+                    scores = scores.transpose(1, 2)
                 loss = cross_entropy(scores, targets, weight, ignore_index=_IGNORED)
                 optimizer.zero_grad(set_to_none=True)
                 loss.backward()
@@ -220,7 +224,7 @@ def train_tagger(
 def fertility_f1(
     tagger: FertilityTagger, config: FertilityConfig, corpus: AlignedCorpus, split: str
 ) -> float:
-    """Compute the micro-averaged F1 of all classes of fertilities but the first, between 0 and 1.
+    """Compute the micro-averaged F1 of all fertility classes except the first, between 0 and 1.
 
     The prediction for a word is its most probable class.
     """

@@ -75,7 +75,6 @@ def pair_folder(config: PairRun) -> Path:
 
 def vectors_dir(config: PairRun) -> Path:
     """Return the folder of cached word vectors."""
-    """Return the folder of cached word vectors."""
     return config.corpora_path / "vectors"
 
 

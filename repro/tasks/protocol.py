@@ -80,7 +80,7 @@ class Illustrated(Protocol):
         """Write what :meth:`Task.evaluate` stores for figures, for each input of a file.
 
         Args:
-            path: the file; the outputs that are right stand beside it, see
+            path: file of inputs; their gold outputs are in a file beside it, see
                 :func:`~repro.tasks.common.own_examples`.
             folder: where attention, hypotheses, candidate structures or probabilities go.
         """

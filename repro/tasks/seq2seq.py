@@ -248,7 +248,7 @@ class Seq2SeqTask:
         raise NotImplementedError
 
     def line(self, example: Any, output: str) -> str:
-        """Return what is printed of an output."""
+        """Return the line that ``repro predict`` prints for an output."""
         return output
 
     def predict(

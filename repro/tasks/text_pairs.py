@@ -163,7 +163,7 @@ def prepare_text(config: TextRun, corpus: ParallelCorpus) -> PreparedText:
 def _preparation(
     config: TextRun, corpus: ParallelCorpus
 ) -> tuple[ParallelCorpus, TextSettings, EncodingSettings, Path, bool]:
-    """Return the arguments of :func:`prepare`; the corpus has only test pairs to be evaluated."""
+    """Return the arguments of :func:`prepare`, with test sets pruned to ``max_test_length``."""
     text, cache = part_of(TextSettings, config.data), config.corpora_path / "prepared"
     pruned = prune_tests(corpus, text, config.data.max_test_length, cache)
     sink = isinstance(config.mapping, BoundedConfig)
@@ -256,14 +256,17 @@ class TextPairsTask(Seq2SeqTask, ABC):
 
     def evaluate(self, folder: RunFolder) -> Scores:
         """Decode and score validation and test data; write outputs, statistics and examples."""
-        found, penalties = self.validate(), self._penalties()
+        found, tuned = self.validate(), self.decoding.tune_penalties
+        dev = self._search("dev", tuned or bool(self.penalties.coverage))
+        penalties = self._tuned_penalties(dev) if tuned else self.penalties
         values = {"loss": found.loss, **found.metrics}
         whole = Evaluation({f"dev/{name}": value for name, value in values.items()}, {})
-        if self.decoding.tune_penalties:
+        if tuned:
             whole.values["dev/length_penalty"] = penalties.length
             whole.values["dev/coverage_penalty"] = penalties.coverage
         for split in ("dev", *self.data.corpus.tests):
-            outputs = self._outputs(self._search(split, penalties), penalties)
+            results = dev if split == "dev" else self._search(split, bool(penalties.coverage))
+            outputs = self._outputs(results, penalties)
             lines = "".join(f"{' '.join(words)}\n" for words in outputs)
             atomic_write_text(folder.predictions / f"{split}.txt", lines)
             whole.update(self.score(split, outputs))
@@ -296,25 +299,19 @@ class TextPairsTask(Seq2SeqTask, ABC):
         folder.write_attention(_attention_rows(self.data, examples, best))
         folder.write_forced(forced_rows(self.model, self.data, examples, self.device))
 
-    def _penalties(self) -> Penalties:
-        """Return the penalties as configured, or the best ones on the validation data.
+    def _tuned_penalties(self, results: Sequence[BeamResult]) -> Penalties:
+        """Return the best penalties of the grid for validation results with attention.
 
         References:
             Malaviya et al. (2018), §5, COVPENALTY.
         """
-        decoding, fixed = self.decoding, self.penalties
-        if not decoding.tune_penalties:
-            return fixed
-        grid = product(decoding.penalty_grid, repeat=2)
-        choices = [replace(fixed, length=alpha, coverage=beta) for alpha, beta in grid]
-        # Any nonzero coverage penalty makes the search keep the attention.
-        found = self._search("dev", replace(fixed, coverage=1.0))
-        qualities = [self.quality(self._outputs(found, one)) for one in choices]
+        grid = product(self.decoding.penalty_grid, repeat=2)
+        choices = [replace(self.penalties, length=alpha, coverage=beta) for alpha, beta in grid]
+        qualities = [self.quality(self._outputs(results, one)) for one in choices]
         return choices[qualities.index(max(qualities))]
 
-    def _search(self, split: str, penalties: Penalties) -> list[BeamResult]:
-        keep = bool(penalties.coverage)
-        return self.search(self.model, self.data.splits[split], keep_attention=keep)
+    def _search(self, split: str, keep_attention: bool) -> list[BeamResult]:
+        return self.search(self.model, self.data.splits[split], keep_attention=keep_attention)
 
     def _outputs(self, results: Sequence[BeamResult], penalties: Penalties) -> list[Words]:
         """Return the words of each best hypothesis, an empty list if the search found none."""

@@ -17,7 +17,7 @@ class CheckpointError(RuntimeError):
 
 @dataclass
 class TrainingProgress:
-    """Progress of training; with the states of model, optimiser and generators enough to resume."""
+    """Progress of training, from which it resumes with the states of model and optimiser."""
 
     epoch: int = 0  # epoch in progress, from 0
     batch: int = 0  # finished batches of that epoch

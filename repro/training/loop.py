@@ -18,6 +18,7 @@ from repro.config.errors import ConfigError
 from repro.config.schema import TrainingConfig
 from repro.training import distributed
 from repro.training.checkpoint import (
+    CheckpointError,
     TrainingProgress,
     load_checkpoint,
     save_checkpoint,
@@ -39,7 +40,7 @@ def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) 
 
 @cache
 def _eager(kind: type[Optimizer]) -> Callable[..., Optimizer]:
-    """Derive an optimiser whose methods do not import the compiler of PyTorch, for 1.5 s.
+    """Derive an optimiser whose methods do not import PyTorch's compiler, which takes 1.5 s.
 
     They are the methods of ``kind`` without the decorators for :func:`torch.compile`.
     """
@@ -71,7 +72,7 @@ def is_decay_due(
 _log = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_ROWS_SAVED = 5.0
-"""Least time between checkpoints after rows, hence the most that a kill loses of finished rows.
+"""Minimum time between checkpoints after rows: the work on rows that a killed process can lose.
 Saving after every row took a tenth of the time of runs whose epochs take less than a second: each
 checkpoint waits for the disk four times."""
 
@@ -81,7 +82,7 @@ Progress = Callable[[TrainingProgress, int], None]
 
 @dataclass(frozen=True)
 class FitPaths:
-    """Paths of a fit's checkpoint and of its best weights."""
+    """Paths of the checkpoint and of the best weights."""
 
     checkpoint: Path
     weights: Path
@@ -144,8 +145,13 @@ class Fit(Generic[BatchT]):
         self._warm = False
         if files.checkpoint.exists():
             self.progress, state = load_checkpoint(files.checkpoint)
-            task.model.load_state_dict(state["model"])
-            self.optimizer.load_state_dict(state["optimizer"])
+            try:
+                task.model.load_state_dict(state["model"])
+                self.optimizer.load_state_dict(state["optimizer"])
+            except (KeyError, RuntimeError, ValueError) as error:
+                raise CheckpointError(
+                    f"{files.checkpoint}: not a checkpoint of this model; delete it to start over"
+                ) from error
             # A run of one process saves only its own state.
             randoms = state.get("randoms", [state["random"]])
             if len(randoms) != distributed.size():

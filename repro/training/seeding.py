@@ -14,7 +14,7 @@ def seed_everything(seed: int) -> None:
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.manual_seed(seed)
-    # Not use_deterministic_algorithms, which also imports the compiler of torch, for 1.5 s.
+    # use_deterministic_algorithms would also import torch's compiler, which takes 1.5 s.
     torch.set_deterministic_debug_mode("error")
     torch.backends.cudnn.benchmark = False
 
@@ -29,4 +29,5 @@ def restore_random_state(state: dict[str, Any]) -> None:
     """Restore the states of the generators returned by :func:`random_state`."""
     torch.set_rng_state(state["cpu"].cpu())
     if state["cuda"] and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all([item.cpu() for item in state["cuda"]])
+        states = state["cuda"][: torch.cuda.device_count()]  # there may be fewer GPUs than before
+        torch.cuda.set_rng_state_all([item.cpu() for item in states])

@@ -123,6 +123,8 @@ def test_columns_with_commas_stand_in_quotes(capsys: pytest.CaptureFixture[str])
     assert main(["reproduce", "niculae2018/table2", "--columns", columns]) == 2
     refused = capsys.readouterr().err
     assert "'nowhere, MultiNLI, nowhere'" in refused
+    assert main(["reproduce", "niculae2018/table2", "--columns", "nowhere,MultiNLI nonzero"]) == 2
+    assert "no column 'nowhere'" in capsys.readouterr().err
     known = "MultiNLI nonzero"
     assert main(["reproduce", "niculae2018/table2", "seed=none", "--columns", known]) == 2
     assert "column" not in capsys.readouterr().err  # the name is known, the seed is not

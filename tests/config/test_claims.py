@@ -36,6 +36,11 @@ def test_claims_are_no_artefact() -> None:
         ("bound: {rows: [hardmax], lowest: 1}", "hardmax"),
         ("bound: {rows: [softmax], lowest: 1, choose: dev/bleu, average: true}", "choose"),
         ("order: {better: [softmax], than: [softmax, sparsemax], in_turn: true}", "in_turn"),
+        ("order: {better: [softmax], than: [softmax], in_turn: true}", "than"),
+        (
+            "order: {better: [softmax, 1.5-entmax], than: [sparsemax, 1.5-entmax], in_turn: true}",
+            "a row with itself",
+        ),
         ("spread: {axis: method, than: method, average: true}", "average"),
         ("spread: {axis: method, than: loss}", "loss"),
         ("spread: {axis: method, than: method, tolerance: 2}", "tolerance"),

@@ -20,7 +20,7 @@ from repro.config.compose import (
 from repro.config.paths import conf_dir
 from repro.config.schema.mapping import EntmaxConfig
 from repro.config.schema.morphology import MorphologyConfig
-from repro.config.schema.registry import registered_schemas, run_class
+from repro.config.schema.registry import registered_schemas, run_classes
 
 
 def test_defaults_and_overrides() -> None:
@@ -94,6 +94,7 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
         ("mapping=", "choose mapping= one of csoftmax"),
         ("+foo=1", "unknown key 'foo'"),
         ("+model.foo=1", "unknown key 'foo'; valid keys here: name, embedding_size"),
+        ("task.schedule.high.foo=1", "valid keys here: max_epochs"),
         ("data.corpus=", "data.corpus is ''; expected a name"),
         ("data.corpus=../elsewhere", "data.corpus is '../elsewhere'; expected a name"),
         ("hardware.threads=0", "hardware.threads is 0; expected a number in [1, 1024], or null"),
@@ -164,7 +165,7 @@ def test_a_loss_composes_with_the_tasks_that_it_fits_and_no_other(loss: str) -> 
     kind = registered_schemas()["loss"][_base(loss)]
     for task in group_choices("task"):
         overrides = [f"task={task}", f"loss={loss}"]
-        wanted = get_type_hints(run_class(registered_schemas()["task"][task].__name__))["loss"]
+        wanted = get_type_hints(run_classes()[registered_schemas()["task"][task]])["loss"]
         if issubclass(kind, wanted):
             assert "???" not in to_yaml(compose_run(overrides))
         else:

@@ -176,8 +176,8 @@ def test_a_scale_has_its_own_rows(folder: Path) -> None:
         (MINIMAL.replace("seeds: [7]", "columns: {d: []}"), "unknown columns ['d']"),
         (MINIMAL.replace("seeds: [7]", "rows: {x: [], z: []}"), "unknown ones: ['z']"),
         (MINIMAL.replace("seeds: [7]", "rows: {}"), "names no rows"),
-        (MINIMAL.replace("seeds: [7]", "tuned: [1]"), "has 'tuned', but nothing to tune"),
-        (TUNED.replace("seeds: [7]", "tuned: []"), "has 'tuned', but nothing to tune"),
+        (MINIMAL.replace("seeds: [7]", "tuned: [1]"), "has 'tuned', but the experiment has no"),
+        (TUNED.replace("seeds: [7]", "tuned: []"), "has 'tuned', but it is empty"),
         (TUNED.replace("[2, 1]", "[]"), "tune.values is empty"),
         (TUNED.replace("[2, 1]", "[2, 1], rows: [z]"), "tune.rows names ['z']"),
         (TUNED.replace("[2, 1]", "[2, 1], grid_factor: 1"), "takes a factor > 1"),
@@ -228,6 +228,12 @@ published: {source: s, rows: {x: {A: {acc: 1.5, ens: 2}, B: {acc: 3}}}}
     assert found.column_axes == ["corpus", "score"]
     (column,) = found.columns_at("small")
     assert (column.name, column.overrides) == ("A acc", ["data.seed=1", "data.seed=7"])
+
+
+def test_an_unknown_column_is_not_omitted(folder: Path) -> None:
+    (folder / "table9.yaml").write_text(f"{MINIMAL}omit: [nowhere]\n")
+    with pytest.raises(ConfigError, match=r"omit names unknown columns \['nowhere'\]"):
+        load_experiment("paper/table9")
 
 
 def test_files_of_other_tasks_are_left_out_but_none_that_plans_a_run_of_the_task() -> None:

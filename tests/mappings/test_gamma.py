@@ -123,3 +123,7 @@ def test_the_published_variant_of_oscarmax_still_depends_on_the_shift():
     found = oscarmax(scores, 0.1, gamma=0.5, variant="paper")
     assert torch.equal(found, oscarmax(scores / 0.5, 0.1, variant="paper"))
     assert not torch.allclose(found, oscarmax(scores - 0.1, 0.1, gamma=0.5, variant="paper"))
+
+
+def test_a_gamma_below_the_smallest_float_is_an_argmax():
+    assert sparsemax(torch.tensor([0.2, 0.5, -1.0]), gamma=1e-46).tolist() == [0, 1, 0]

@@ -13,6 +13,7 @@ from repro.mappings import (
     MAPPINGS,
     Budget,
     Entmax,
+    Entmax15,
     Fusedmax,
     LearnedAlphaEntmax,
     Normmax,
@@ -190,10 +191,30 @@ def test_alpha_tensors_follow_the_module():
     assert not Entmax(1.4).state_dict()
 
 
+@pytest.mark.parametrize("module", [Sparsemax(dim=0), Entmax15(dim=0)])
+def test_a_module_has_its_axis_everywhere(module):
+    scores = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    (grad,) = torch.autograd.grad(module.value(scores).sum(), scores)
+    torch.testing.assert_close(grad, module(scores))
+    torch.testing.assert_close(module.omega(grad), module.omega(grad, dim=0))
+
+
+def test_a_parameter_stays_one():
+    for module in (Entmax, Normmax, Budget):
+        assert len([*module(nn.Parameter(torch.tensor(1.5))).parameters()]) == 1
+        assert len([*module(torch.tensor(1.5)).buffers()]) == 1
+
+
+@pytest.mark.parametrize("alpha", [math.inf, math.nan, 0.0])
+def test_a_tensor_alpha_out_of_range_is_refused(alpha):
+    with pytest.raises(ValueError, match="positive and finite"):
+        Entmax(torch.tensor(alpha))(torch.randn(2, 3))
+
+
 def test_settings_are_shown():
     shown = {
         "Softmax(gamma=2.0)": Softmax(2.0),
-        "Sparsemax(gamma=1.0)": Sparsemax(),
+        "Sparsemax(gamma=1.0, dim=-1)": Sparsemax(),
         "Entmax(alpha=1.5)": Entmax(),
         "LearnedAlphaEntmax(heads=4)": LearnedAlphaEntmax(4),
         "Normmax(alpha=2.0)": Normmax(),

@@ -1,5 +1,7 @@
 """The papers' own algorithms against the exact mappings, in values and gradients."""
 
+import pickle
+
 import pytest
 import torch
 
@@ -91,3 +93,10 @@ def test_fista_gradients_are_those_of_the_closed_form() -> None:
         scores = rows()[:5].requires_grad_()
         moved.append(torch.autograd.grad(mapping(scores), scores, grad)[0])
     torch.testing.assert_close(moved[0], moved[1], atol=1e-2, rtol=0)
+
+
+def test_fista_is_pickled_and_shows_its_tolerance() -> None:
+    module = FistaPnormMax(tolerance=1e-3)
+    scores = torch.randn(3, 4)
+    assert torch.equal(pickle.loads(pickle.dumps(module))(scores), module(scores))
+    assert "tolerance=0.001" in repr(module)

@@ -127,5 +127,5 @@ def test_groups_weigh_the_same(tmp_path: Path) -> None:
     (found,) = compared(EXPERIMENT, records, tmp_path)
     assert found.difference == pytest.approx(records[1].value - records[0].value)
     store(tmp_path, "softmax", OUTCOMES["softmax", 1], **{GROUPS: groups[::-1]})
-    with pytest.raises(ResultsError, match="run softmax: other groups"):
+    with pytest.raises(ResultsError, match="run softmax: the groups"):
         compared(EXPERIMENT, records, tmp_path)

@@ -1,4 +1,5 @@
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,10 @@ def test_a_sweep_knows_its_axes_and_runs(tmp_path: Path) -> None:
     assert sweep.keys == ["mapping.alpha"]
     assert sweep.runs["c"] == {"mapping.alpha": "1.5", "seed": "1"}
     assert sweep.command == "repro run -m task=nmt mapping.alpha=1,1.5 seed=1,2"
+    spaced = swept(
+        [["task.shown=[a b]", f"seed={seed}"] for seed in (1, 2)], ["a", "b"], "demo", "s"
+    )
+    assert shlex.split(spaced.command)[3:] == ["task.shown=[a b]", "seed=1,2"]
     write_sweep(tmp_path, sweep)
     assert read_sweeps(tmp_path, "demo") == [sweep]
     assert read_sweeps(tmp_path, "full") == []

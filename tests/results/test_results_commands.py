@@ -18,6 +18,7 @@ from repro.config.identity import settings
 from repro.config.planning import plan_runs
 from repro.evaluation.sufficient_statistics import ratios
 from repro.results import Record, publish, run_folder
+from repro.results.frame import load, pivoted, selected, text_of
 from repro.runs.device import choose_device, describe_device
 from repro.runs.plan import LEAST_MINUTES, plan
 
@@ -156,6 +157,29 @@ def test_a_pivot_aggregates_the_filtered_runs(
     ]  # fmt: skip
 
 
+def test_a_pivot_keeps_ensembles_apart(tmp_path: Path, make_record: Make) -> None:
+    for seed in (1, 2, None):
+        kind = "ensemble" if seed is None else "run"
+        metrics = {"test/accuracy": 90.0 if seed is None else 70.0 + seed}
+        publish(tmp_path, make_record(run_id=str(seed), seed=seed, kind=kind, metrics=metrics))
+    found = pivoted(load(tmp_path), ["scale"], "test/accuracy")
+    assert found.set_index("kind")["mean"].to_dict() == {"run": 71.5, "ensemble": 90.0}
+
+
+def test_large_seeds_and_values_are_exact(tmp_path: Path, make_record: Make) -> None:
+    publish(tmp_path, make_record(run_id="one", seed=2**60 + 1))
+    publish(tmp_path, make_record(run_id="all", seed=None, kind="ensemble"))
+    assert set(load(tmp_path)["seed"].dropna()) == {2**60 + 1}
+    assert text_of(1234567.0) == "1234567"
+    assert text_of(0.1) == "0.1"
+
+
+def test_a_choice_is_found_by_the_name_of_its_file(tmp_path: Path, make_record: Make) -> None:
+    publish(tmp_path, make_record(run_id="one", config={"loss": {"name": "softmax"}}))
+    for name, count in (("cross_entropy", 1), ("softmax", 1), ("entmax", 0)):
+        assert len(selected(load(tmp_path), [f"loss={name}"])) == count
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -183,12 +207,21 @@ def test_two_runs_are_compared_by_settings_metrics_and_tests(
         ["setting", "softmax-", "entmax-1"], ["mapping.name", "softmax", "entmax"],
     ]  # fmt: skip
     rows = {line.split()[0]: line.split()[1:] for line in metrics.splitlines()[1:]}
-    assert rows["test/accuracy"][:4] == ["↑", "50.00", "95.00*", "(+45.00,"]
+    assert rows["test/accuracy"][:5] == ["↑", "50.00", "95.00*", "(+45.00,", "p"]
     assert rows["dev/loss"] == ["↓", "1.0000*", "1.0000*", "(+0.0000)"]  # it has no test
     assert main(["compare", "entmax-1", "entmax-1", where]) == 0
     assert capsys.readouterr().out.startswith("no setting differs\n")
     for wrong in (["entmax", "softmax-1"], ["entmax-1"], ["entmax-1", "seed=1"], ["seed=3"]):
         assert main(["compare", *wrong, where]) == 2
+
+
+def test_runs_of_equal_settings_are_compared(
+    tmp_path: Path, make_record: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("one", "two"):  # by two versions of the code
+        publish(tmp_path, make_record(run_id=name))
+    assert main(["compare", "one", "two", f"results_dir={tmp_path}"]) == 0
+    assert capsys.readouterr().out.startswith("no setting differs\n")
 
 
 def test_runs_that_agree_with_filters_are_compared_with_the_first(

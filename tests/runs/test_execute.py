@@ -52,6 +52,17 @@ def test_a_run_leaves_everything_that_is_needed_to_trust_it(
     assert not folder.checkpoint.exists()
 
 
+def test_a_run_with_the_weights_of_another_gives_its_curves_to_a_logger(tiny: list[str]) -> None:
+    penalties = [f"decoding.beam_size={value}" for value in (1, 2)]
+    first, second = (compose_run([*tiny, one, "logger=csv"]) for one in penalties)
+    for config in (first, second):
+        outcome = execute(locate(config))
+        assert outcome.status == "done"
+        folder = RunFolder(outcome.folder)
+        lines = (folder.path / "curves.csv").read_text().splitlines()
+        assert len(lines) == 1 + len(folder.read_history())
+
+
 def test_a_finished_run_gives_its_curves_to_a_logger_once(tiny: list[str]) -> None:
     folder = RunFolder(execute(locate(compose_run(tiny))).folder)
     assert not (folder.path / "curves.csv").exists()

@@ -177,6 +177,7 @@ def test_heat_maps_of_runs_side_by_side(folder: RunFolder, tmp_path: Path) -> No
         (["RUN", "--text", "a", "decoding.beam_size=0"], "decoding.beam_size is 0"),
         (["RUN", "--text", "a", "decoding.beam=3"], "unknown key 'beam'"),
         (["--best", "test/bleu", "--text", "a"], "no run that agrees with"),
+        (["--best", "test/accuracy", "kind=ensemble", "--text", "a"], "has 'test/accuracy'"),
         (["--best", "test/accuracy", "seed=9", "--text", "a"], "has 'test/accuracy'"),
     ],
 )

@@ -113,6 +113,23 @@ def test_slots_take_different_tasks_where_they_can() -> None:
     assert [task and task.job.config.seed for task in taken] == [1, 4, 3, 2, None]
 
 
+def test_a_busy_run_is_not_queued_again_after_a_failure() -> None:
+    folder = SimpleNamespace(status="failed")
+    config = SimpleNamespace(task=SimpleNamespace(name="nmt"), fail_fast=True)
+    jobs: list[Any] = [SimpleNamespace(config=config, folder=folder) for _ in range(3)]
+    batch: Any = SimpleNamespace(
+        by_training=lambda: [[job] for job in jobs],
+        display=SimpleNamespace(note=lambda *_: None),
+    )
+    queue = _Queue(batch)
+    first, second = queue.take(0), queue.take(1)
+    assert first
+    assert second
+    queue.settle(0, first, Outcome("0", "", "failed", Path()))
+    queue.settle(1, second, Outcome("1", "", "busy", Path()))
+    assert queue.take(0) is queue.take(1) is None
+
+
 def comparable(folder: Path) -> Record:
     """The record without what a clock measured."""
     record = RunFolder(folder).read_record()

@@ -134,7 +134,7 @@ def test_greedy_search_is_a_beam_of_one(root: Path) -> None:
     task = made(root, "decoding.beam_size=1")
     task.model.eval()
     with torch.no_grad():
-        (first, *_) = task._outputs(task._search("dev", Penalties()), Penalties())
+        (first, *_) = task._outputs(task._search("dev", False), Penalties())
         pair = task.data.splits["dev"][0]
         source = torch.tensor([pair.source])
         state, previous = task.model.start(source, torch.ones_like(source).bool()), 2
@@ -201,8 +201,8 @@ def test_penalties_are_the_best_of_the_grid(root: Path) -> None:
         root, "mapping=softmax", "decoding.tune_penalties=true", f"decoding.penalty_grid={grid}"
     )
     task.model.eval()
-    chosen = task._penalties()
-    found = task._search("dev", Penalties(coverage=1.0))
+    found = task._search("dev", True)
+    chosen = task._tuned_penalties(found)
     quality = {
         (alpha, beta): task.quality(task._outputs(found, Penalties(alpha, beta)))
         for alpha in grid
@@ -295,7 +295,7 @@ def test_translations_have_the_least_length(root: Path) -> None:
     task.model.eval()
     with torch.no_grad():
         task.model.scores.bias[3] = 10.0  # the end before everything else
-        outputs = task._outputs(task._search("dev", Penalties()), Penalties())
+        outputs = task._outputs(task._search("dev", False), Penalties())
     assert {len(words) for words in outputs} == {4}
     with pytest.raises(ConfigError, match=r"decoding\.min_length is 21; expected .* at most .* 20"):
         made(root, "decoding.min_length=21")

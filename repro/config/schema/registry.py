@@ -1,9 +1,10 @@
 """Registry of the schemas in the modules of the package: a new task only adds a module."""
 
+from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import cast, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import repro.config.schema as package
 from repro.config.schema.run import RunConfig
@@ -30,17 +31,25 @@ def registered_schemas() -> dict[str, dict[str, type]]:
 
 
 @cache
-def run_class(task: str) -> type[RunConfig]:
-    """Return the run class for the class name of a task; ``RunConfig`` if there is none."""
-    for module in iter_modules(package.__path__):
-        for run in getattr(import_module(f"{package.__name__}.{module.name}"), "RUNS", ()):
-            if get_type_hints(run)["task"].__name__ == task:
-                return cast(type[RunConfig], run)
-    return RunConfig
+def run_classes() -> dict[Any, type[RunConfig]]:
+    """Map the classes of tasks to their run classes; other tasks have ``RunConfig``."""
+    modules = (
+        import_module(f"{package.__name__}.{one.name}") for one in iter_modules(package.__path__)
+    )
+    return {get_type_hints(run)["task"]: run for one in modules for run in getattr(one, "RUNS", ())}
 
 
 @cache
 def schema_classes() -> dict[str, type]:
-    """Map class names to the registered dataclasses."""
-    every = [node for options in registered_schemas().values() for node in options.values()]
-    return {node.__name__: node for node in every}
+    """Map class names to the registered dataclasses, and to those of their fields."""
+    found = dict[str, type]()
+    rest = [node for options in registered_schemas().values() for node in options.values()]
+    while rest:
+        node = rest.pop()
+        if node.__name__ not in found:
+            found[node.__name__] = node
+            types = [
+                kind for hint in get_type_hints(node).values() for kind in (hint, *get_args(hint))
+            ]
+            rest += [kind for kind in types if is_dataclass(kind) and isinstance(kind, type)]
+    return found

@@ -1,4 +1,4 @@
-"""Synchronous grammars: tables of rules that write one event on several sides, word by word.
+"""Synchronous grammars: tables of rules that express one event on several sides.
 
 A rule of a symbol has a text for each side; a symbol among its words is drawn once and written on
 every side as that side has it. A sentence and its translation are two sides, an article and its

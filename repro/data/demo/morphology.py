@@ -146,7 +146,7 @@ TRAIN_HIGH, TRAIN_MEDIUM, DEV, TEST = 240, 60, 40, 40
 
 def write_demo_corpus(data_dir: Path, seed: int = 2018) -> None:
     """Write the corpus, a pure function of ``seed``, under ``data_dir/conll2018/task1/all``."""
-    folder = Path(data_dir) / "conll2018" / "task1" / "all"
+    folder = data_dir / "conll2018" / "task1" / "all"
     for language in DEMO_LANGUAGES:
         for part, rows in demo_rows(language, seed).items():
             text = "".join(f"{lemma}\t{form}\t{tags}\n" for lemma, form, tags in rows)

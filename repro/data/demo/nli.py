@@ -148,7 +148,7 @@ def write_demo_nli(
     for source in sources:
         for part, records in demo_records(source, seed, premises).items():
             text = "".join(json.dumps(record) + "\n" for record in records)
-            write_if_changed(Path(data_dir) / source.folder / source.files[part], text.encode())
+            write_if_changed(data_dir / source.folder / source.files[part], text.encode())
 
 
 def demo_records(

@@ -160,7 +160,7 @@ def write_demo_treebank(data_dir: Path, release: str, treebank: str, seed: int =
         raise DataError(
             f"data.treebank={treebank}: no such demo treebank; choose from: {', '.join(HEAD_FINAL)}"
         )
-    folder = Path(data_dir) / f"ud-treebanks-v{release}" / treebank
+    folder = data_dir / f"ud-treebanks-v{release}" / treebank
     code = treebank.removeprefix("UD_").replace("-", "_").lower()
     for split, text in demo_texts(treebank, seed).items():
         write_if_changed(folder / f"{code}-ud-{split}.conllu", text.encode())

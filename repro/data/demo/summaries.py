@@ -109,4 +109,4 @@ def write_summary_demo(folder: Path, seed: int = 2018) -> None:
     for name, rows in summary_rows(seed).items():
         for side, path in enumerate(_FILES[name]):
             text = "".join(f"{row[side]}\n" for row in rows)
-            write_if_changed(Path(folder) / "sumdata" / path, text.encode())
+            write_if_changed(folder / "sumdata" / path, text.encode())

@@ -102,4 +102,4 @@ def write_translation_demo(folder: Path, seed: int = 2018) -> None:
     for name, rows in translation_rows(seed).items():
         for side, language in enumerate((SOURCE, TARGET)):
             text = "".join(f"{row[side]}\n" for row in rows)
-            write_if_changed(Path(folder) / f"{name}.{language}", text.encode())
+            write_if_changed(folder / f"{name}.{language}", text.encode())

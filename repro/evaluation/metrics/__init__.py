@@ -92,7 +92,7 @@ def metric_of(name: str) -> Metric:
     known = parts[0] in SPLITS or parts[0].startswith(FURTHER_TEST)
     if len(parts) not in (2, 3) or not known or parts[-1] == "":
         raise ConfigError(
-            f"{name!r} is no metric name: expected <split>/<metric> or <split>/<metric>/<part> "
+            f"{name!r} is not a metric name: expected <split>/<metric> or <split>/<metric>/<part> "
             f"with a split of {', '.join(SPLITS)}, or one that begins with {FURTHER_TEST!r}"
         )
     if parts[1] not in METRICS:

@@ -25,7 +25,7 @@ Words = Sequence[str]
 WordT = TypeVar("WordT", str, bytes)
 MAX_ORDER = 4
 _LONGEST = 9999
-"""Initial closest length, and its difference, of the search in ``multi-bleu.perl``."""
+"""Initial closest length and difference in ``multi-bleu.perl``, which ignores larger ones."""
 
 
 @dataclass(frozen=True)

@@ -227,14 +227,19 @@ def _stub(device: str, family: str, name: str) -> Callable[..., Any]:
     return launch
 
 
+def is_compiler_error(error: Exception) -> bool:
+    """Return whether numba could not be imported, or could not compile or cache a function."""
+    compiler = type(error).__module__.startswith(("numba", "llvmlite"))
+    return compiler or isinstance(error, ImportError | OSError)
+
+
 def _first_call(family: str, name: str, arguments: Any) -> tuple[Callable[..., Any], Any]:
     """Return the launcher of a CPU kernel and its result, in PyTorch if it does not compile."""
     try:
         found = getattr(import_module(f"repro.mappings.kernels.cpu.{family}"), name)
         result, code = found(*arguments), "kernel"
-    except Exception as error:  # other errors come from arguments that are refused
-        compiler = type(error).__module__.startswith(("numba", "llvmlite"))
-        if not compiler and not isinstance(error, ImportError | OSError):
+    except Exception as error:
+        if not is_compiler_error(error):  # the launcher refused its arguments
             raise
         code = f"{type(error).__name__}: {error}".splitlines()[0]
         reject(name, "cpu", code, error)

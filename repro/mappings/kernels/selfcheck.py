@@ -1,4 +1,4 @@
-"""Self-check of CUDA kernels: compared with PyTorch code before they are first used on a machine.
+"""Self-check of CUDA kernels against PyTorch code, before their first use on a machine.
 
 An operator is checked when it is first called for a precision, a kind of settings and a class of
 row lengths, that is for each kernel that the call compiles: on a batch of hard rows of the length
@@ -36,7 +36,7 @@ GRADIENT = {torch.float64: 1e-11, torch.float32: 1e-5}
 """Largest absolute error of a gradient entry against its closed form."""
 
 _CONTINUOUS = {"slack", "total", "ignore_index"}
-"""Settings on whose values the choice of a kernel does not depend; checks use their own."""
+"""Settings that do not affect which kernel is compiled; checks use values of their own."""
 Outcome = tuple[float, float]
 """Largest deviation from the PyTorch code, and its tolerance."""
 

@@ -12,6 +12,7 @@ from repro.report.figures.comparison import choose_pairs, hypothesis_of, wrong_i
 from repro.report.figures.heatmap import Panel
 from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.panels import Block, draw_blocks
+from repro.report.provenance import counted
 
 LONGEST = (14, 12)
 """Most words of a premise and of a hypothesis that fit on the page."""
@@ -93,7 +94,7 @@ class Alignments(Figure):
             lines = (line for weights in (panel.forth, panel.back) for line in weights)
             nonzero = sum(weight > 0 for line in lines for weight in line)
             selected = len(panel.forth_structures) + len(panel.back_structures)
-            structures = f", {selected} structures" if selected else ""
+            structures = f", {counted(selected, 'structure')}" if selected else ""
             found.append(f"{label}: {nonzero} of {cells} weights are nonzero{structures}")
         premise = " ".join(pair["premise"])
         return (
@@ -114,7 +115,7 @@ class Alignments(Figure):
         for label, panel in panels.items():
             selected = (panel.forth_structures, panel.back_structures)
             if hidden := sum(max(len(structures) - MOST, 0) for structures in selected):
-                parts.append(f"{label}: the {hidden} lightest structures are not drawn.")
+                parts.append(f"{label}: not drawn: {counted(hidden, 'structure')} of least weight.")
         return " ".join(filter(None, parts))
 
 

@@ -67,14 +67,9 @@ def choose_sentences(
     Raises:
         ResultsError: the runs kept no sentence in common.
     """
-
-    def place(row: Row) -> tuple[str, int]:
-        row["source"][:] = [word for word in row["source"] if word != SINK]
-        return place_of(row)
-
     rows = [
         {"split": VALIDATION, "separator": "", **row}
-        for row in _common_examples(runs, place, _SENTENCE)
+        for row in _common_examples(runs, place_of, _SENTENCE)
     ]
 
     def names(row: Row) -> tuple[str, str]:
@@ -124,12 +119,14 @@ def _common_examples(
     """Return the examples that the best run of every row kept, its outputs under ``panels``."""
     kept = {
         run.row: {
-            place(row): row | {"mapping": run.mapping} for row in run.examples.read_attention()
+            place(row): _without_sink(row) | {"mapping": run.mapping}
+            for row in run.examples.read_attention()
         }
         for run in runs.best_of_rows
     }
     found = []
-    for one in set.intersection(*({*rows} for rows in kept.values())) if kept else set():
+    common = set.intersection(*({*rows} for rows in kept.values())) if kept else set()
+    for one in sorted(common, key=str):  # the order of a set differs between processes
         same = {label: rows[one] for label, rows in kept.items()}
         heads = [{key: row[key] for key in keys if key in row} for row in same.values()]
         if any(head != heads[0] for head in heads):
@@ -140,6 +137,13 @@ def _common_examples(
         }
         found.append({**heads[0], "panels": panels})
     return found
+
+
+def _without_sink(row: Row) -> dict[str, Any]:
+    """Return a stored example without the sink that bounded attention appends to its source."""
+    if "source" not in row:
+        return {**row}
+    return {**row, "source": [word for word in row["source"] if word != SINK]}
 
 
 def _figure_data(

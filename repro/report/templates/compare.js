@@ -11,7 +11,7 @@
     const text = (value - base).toFixed(digits);
     return Number(text) === 0 ? (0).toFixed(digits) : value > base ? "+" + text : text.replace("-", "−");
   };
-  const significance = (p) => p === undefined ? "" : p < 0.001 ? ", p < 0.001" : `, p ${p.toFixed(3)}`;
+  const significance = (p) => p === undefined ? "" : p < 0.001 ? ", p < 0.001" : `, p = ${p.toFixed(3)}`;
   const fill = (id, title, rows) => {
     const table = document.getElementById(id);
     table.replaceChildren();

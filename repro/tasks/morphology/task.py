@@ -88,7 +88,7 @@ class MorphologyTask(Seq2SeqTask):
         self.data, self.decoding = data, config.decoding
         self.baseline: Scores = {}
         path = config.corpus_path / RULE_BASELINE_FILE
-        if path.exists():
+        if stored is None and config.data.folder is None and path.exists():
             measured, languages = read_rule_baseline(path), data.corpus.languages
             known = {name: (name, config.task.setting) for name in languages}
             found = {name: measured[key] for name, key in known.items() if key in measured}

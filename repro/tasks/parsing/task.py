@@ -23,7 +23,7 @@ from repro.data.dependencies.conllu import (
 )
 from repro.data.dependencies.trees import Tree
 from repro.data.files import numbered_lines
-from repro.data.sentence_search import preference
+from repro.data.sentence_search import first_or_named
 from repro.errors import DataError
 from repro.evaluation.metrics import METRICS, score_outputs
 from repro.evaluation.metrics.parsing import ParsedSentences
@@ -195,12 +195,18 @@ class ParsingTask:
     def loss(self, batch: TreeBatch) -> tuple[Tensor, Tensor]:
         """Return the loss of a batch and its number of words."""
         scores = self.scores(batch)
-        started = time.perf_counter()
+        started = self._clock()
         losses = self.losses(scores, batch)
-        self.tally["inference_share"] += time.perf_counter() - started
+        self.tally["inference_share"] += self._clock() - started
         self.tally["sentences_per_second"] += len(batch)
         total = losses.sum() if self.settings.reduction == "sum" else losses.mean()
         return total, batch.lengths.sum().to(self.device)
+
+    def _clock(self) -> float:
+        """Return the time in seconds, when the device has done what was asked of it before."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return time.perf_counter()
 
     def scores(self, batch: TreeBatch) -> Tensor:
         """Compute the arc scores of a batch, in float32."""
@@ -346,13 +352,8 @@ class ParsingTask:
 
     def stored_sentences(self) -> list[int]:
         """Return the positions of the validation sentences that figures may show."""
-        first, shown = self.settings.stored_examples, self.settings.shown
         texts = (" ".join(sentence.column("FORM")) for sentence in self.data.treebank.dev)
-        return [
-            place
-            for place, text in enumerate(texts)
-            if place < first or preference([text], shown) < len(shown)
-        ]
+        return first_or_named(texts, self.settings.stored_examples, self.settings.shown)
 
     @torch.no_grad()
     def candidate_rows(

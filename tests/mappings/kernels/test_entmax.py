@@ -10,6 +10,7 @@ from tolerances import ABSOLUTE, GRADIENT, assert_close
 from repro.mappings import entmax, sparsemax
 from repro.mappings._entmax import apply_jacobian, order_derivative
 from repro.mappings._reference import entmax_by_bisection, sparsemax_by_sorting
+from repro.mappings.kernels import dispatch
 
 pytestmark = pytest.mark.usefixtures("poisoned")
 FLOATS = (torch.float64, torch.float32)
@@ -76,3 +77,10 @@ def test_a_gradient_without_memory_of_its_own():
     scores = torch.randn(3, 8, requires_grad=True)
     sparsemax(scores).sum().backward()
     assert_close(scores.grad, torch.zeros(3, 8), GRADIENT)
+
+
+@pytest.mark.parametrize("alpha", [1.001, 1.003, 1.01])
+def test_double_precision_just_above_softmax(alpha):
+    scores = 3 * torch.randn(50, 30, dtype=torch.float64)
+    expected = dispatch.torch_code["entmax_forward"](scores, alpha - 1)
+    torch.testing.assert_close(entmax(scores, alpha), expected, rtol=0, atol=1e-14)

@@ -1,6 +1,8 @@
 """Self-checks of CUDA kernels, with launchers for the processor in their place."""
 
 import json
+import os
+import subprocess
 import sys
 import warnings
 
@@ -197,6 +199,26 @@ def test_cpu_kernels_that_do_not_compile(monkeypatch, error):
     with warnings.catch_warnings(action="error"):
         assert torch.equal(found, MAPPINGS["sq_pnorm_max"].function(scores))
     assert torch.equal(found, dispatch.torch_code["sq_pnorm_max_forward"](scores, 1.5))
+
+
+def test_mappings_work_with_a_broken_numba(tmp_path):
+    """No mapping fails if numba cannot be imported: PyTorch code replaces every kernel."""
+    (tmp_path / "numba").mkdir()
+    (tmp_path / "numba" / "__init__.py").write_text('raise ImportError("needs another NumPy")\n')
+    program = """
+import warnings, torch
+from repro.mappings import MAPPINGS, oscarmax
+warnings.simplefilter("ignore", RuntimeWarning)
+scores = torch.tensor([[0.3, 0.1, -2.0]])
+for one in MAPPINGS.values():
+    if not one.bounded:
+        assert one.function(scores).sum() > 0.99
+oscarmax(scores, variant="paper")
+"""
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": paths}, check=True
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo

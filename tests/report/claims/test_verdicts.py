@@ -129,6 +129,17 @@ def test_a_ratio_is_tested_as_a_sum() -> None:
     expect(result, float(expected.pvalue), float(a.mean() / b.mean() - 0.5))
 
 
+def test_a_row_is_compared_with_itself_as_a_ratio_of_one() -> None:
+    result = judged(Bound(rows=["a"], relative_to="a", lowest=0.5), {("a", "x"): [3.0, 5.0, 4.5]})
+    assert result.deciding is not None
+    assert result.deciding.deciding.margin == pytest.approx(0.5)
+
+
+def test_a_ratio_to_zero_is_not_measured() -> None:
+    bound = Bound(rows=["a"], relative_to="b", lowest=0.5)
+    assert judged(bound, exact(a=1.0, b=0.0)).verdict is Verdict.NOT_MEASURED
+
+
 def test_rows_without_variance_leave_the_test_of_the_others_alone() -> None:
     """A column of zeros says nothing about the spread of other rows."""
     rows = experiment(["a", "b", "zero"])

@@ -35,7 +35,7 @@ _DENSE, _PASSES = 3, 100
 _ENDINGS = 6
 """Maximum number of corrections of the rest; one or two are enough unless it meets a kink."""
 _BASES = 2
-"""Number of base scores relative to which ``τ`` is computed: the largest, then the one above it."""
+"""Number of base scores to which ``τ`` is relative: the largest, then the lowest above it."""
 _MARGIN = 16.0
 """Distance from the bracket, in rounding errors, from which an entry counts as decided."""
 _STRICT = 0.1
@@ -48,7 +48,7 @@ _SLOW = 0.5
 _LEAST = 0.1
 """Least factor ``1 - f_new / f_replaced`` of Anderson and Björck; below it, ½ is safer."""
 _REACH, _FARTHER = 2.0, 3.0
-"""Factors of the distance to a point beyond the root: of the estimate, and of the last attempt."""
+"""Factors of a step past the root: of the estimated distance, and of the last such step."""
 _NORMAL = 1.0 / math.sqrt(2.0 * math.pi)
 _DEEPEST = -80.0  # its exponential is a normal float32
 _FARTHEST = 1e15

@@ -1,10 +1,10 @@
 """Derivatives of α-entmax: ``J g`` with ``J = diag(s) - s sᵀ / Σ s`` and ``s = p^{2-α}``.
 
 With ``r = α - 1`` a gradient is ``s (g - m)``, ``m`` the mean of ``g`` weighted by ``s``
-(Peters et al. 2019, Proposition 2). The derivative in ``r`` is ``Σ (∂p/∂r) g`` with, at a fixed
-threshold, ``∂p/∂r = (p - s - r p log p) / r²`` (Correia et al. 2019, Proposition 1). For small
-``r`` its digits cancel: with ``θ = -r log p`` it is ``-p log² p (e^θ - 1 - θ) / θ²``, a series for
-``θ < ¼``.
+(Peters et al. 2019, Proposition 1). The derivative in ``r`` is ``Σ (∂p/∂r) (g - m)`` with, at a
+fixed threshold, ``∂p/∂r = (p - s - r p log p) / r²`` (Correia et al. 2019, Proposition 1). For
+small ``r`` its digits cancel: with ``θ = -r log p`` it is ``-p log² p (e^θ - 1 - θ) / θ²``, a
+series for ``θ < ¼``.
 
 For ``r > 1`` slopes grow without bound as ``p`` falls, overflow, and are so far apart that
 ``g - m`` loses all digits where one of them dominates. Therefore, in double precision:

@@ -2,7 +2,7 @@
 
 The equation is that of ``entmax_solver.py``, ``N(c) = ‖[w + c]_+‖_{1/r} = 1`` with ``r = α - 1``.
 Powers are of heights ``h = (w + c) / c``, and the unknown is ``1 / c - 1``, which keeps its digits
-as ``r -> 0`` (softmax). Two curves are distinguished:
+as ``r -> 0`` (softmax). There are two cases:
 
 ``r <= 1``
     Above ``r = ½`` steps start at the root of 1.5-entmax, which is an upper bound and needs no
@@ -78,7 +78,7 @@ _KINK, _SHARP_KINK, _WIDE_KINK = 2e-7, 6e-8, 1.4e-14
 _ENDINGS = 4
 """Maximum number of last steps in double precision; more than one if a kink was met."""
 _TIED_BELOW, _TIED_ABOVE = -1e-12, 1e-4
-"""For ``r > 1``, heights ``1 + w / c`` between these are rounding errors of ``w / c`` to 1e-4."""
+"""For ``r > 1``, a height ``1 + w / c`` between these may be mostly rounding error of ``w / c``."""
 _KINKED = 1e-12
 """Excess above which, for ``r > 1``, the rounding of ``c`` decides whether an entry has mass.
 
@@ -249,7 +249,11 @@ def _take_last_step(block, columns, rise, cut, inverse_order):
     for k in range(0, columns * width, width):
         w, before = simd.load(block.w, k), simd.load(block.shares, k)
         height = (w * rise + w) + 1.0
-        part = cut * reciprocal(simd.where(height > 0.0, height, 1.0))
+        divisor = simd.where(height > 0.0, height, 1.0)
+        inverse = reciprocal(divisor)
+        if not is_narrow(block):  # its five digits would leave errors of 4e-12 in double precision
+            inverse = inverse * (2.0 - divisor * inverse)
+        part = cut * inverse
         fall = inverse_order * part * (1.0 - 0.5 * (inverse_order - 1.0) * part)
         share = simd.where(height + cut > 0.0, simd.maximum(before - before * fall, 0.0), math.nan)
         share = simd.where(height > cut, share, 0.0)

@@ -71,7 +71,7 @@ def is_narrow(block):
 
 @inline
 def solve_rows(solve, problem, narrow, wide, wide_row, states, start, stop):
-    """Solve rows in blocks; return the number of targets that are no class.
+    """Solve rows in blocks; return the number of targets that are not a class.
 
     Rows with ``0.04 <= r <= 1`` are solved in their own precision (``narrow``), others in float64
     (``wide``), and those that fail once more, one by one (``wide_row``). The choice depends on the

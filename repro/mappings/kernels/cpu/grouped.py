@@ -42,9 +42,9 @@ def _oscar_rows(kind, scores, lam, probs, groups, size, start, stop):
 
 @inline
 def _write_others(probs, groups, grads, mean, places, listed, totals, sizes, out):
-    """Write ``mean_G g - mean`` for groups ``G`` of several entries, listed but for one of each.
+    """Write ``mean_G g - mean`` for groups ``G`` of several entries.
 
-    That one is the entry whose position is the group's number, if it is in the group.
+    All entries are listed but the one whose position is its group's number, if there is one.
     """
     for k in range(listed):
         group = groups[places[k]]

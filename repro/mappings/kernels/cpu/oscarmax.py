@@ -27,7 +27,7 @@ from repro.mappings.kernels.cpu.segments import pool
 
 FEW = 24
 """Longest list that is sorted without screening, which would take longer than it saves."""
-LEVELS = 8  # for screening, which reads the list once for two of them
+LEVELS = 8  # for screening; the list is read once for every two
 _MARGIN = 1e-6  # relative: more than the rounding of a bound in float32
 
 

@@ -1,4 +1,4 @@
-"""Rows shared among Python threads: compiled code releases the global interpreter lock.
+"""Distribution of rows over Python threads: compiled code releases the global interpreter lock.
 
 ``torch.set_num_threads`` is the limit. Rows do not depend on each other, so results are the same to
 the last bit however they are split.

@@ -59,7 +59,7 @@ def logarithms(probs):
 
 @triton.jit
 def power(below, height, exponent):
-    """``height^exponent`` for ``exponent >= 0`` and ``height = 1 + below`` from 0 to 1; 0 at 0."""
+    """Return ``height^exponent``, ``exponent >= 0``, of ``height = 1 + below`` in [0, 1]."""
     positive = height > 0.0
     logs = logarithm(below, tl.where(positive, height, 1.0)) * exponent
     return tl.where(positive, tl.exp(tl.where(logs < 0.0, logs, 0.0)), 0.0)

@@ -117,8 +117,8 @@ def _differentiate(
             moved = _slopes(share, order, floor, RULE, RELATIVE) * centred
         write(out, start, N, tl.where(share > 0.0, moved, 0.0))
         if ROWS:
-            # Σ (∂p/∂r) g, by the drift of p at a fixed threshold. Above r = 1 its part in s, which
-            # may overflow, is left out: Σ s times these gradients is zero.
+            # Σ (∂p/∂r) (g - m), by the drift of p at a fixed threshold. Above r = 1 its part in s,
+            # which may overflow, is left out: Σ s times these gradients is zero.
             logs = logarithms(share)
             theta = -order.to(share.dtype)[:, None] * logs
             if RELATIVE:

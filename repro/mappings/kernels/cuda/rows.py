@@ -124,7 +124,7 @@ def clamped(top, NARROW: tl.constexpr):
 
 @triton.jit
 def scaled(scores, shift, scale, COMPUTE: tl.constexpr):
-    """Return ``scale (z - shift)`` clipped to ``[-2, 0]``: ``+inf`` is as the largest number."""
+    """Return ``scale (z - shift)`` clipped to [-2, 0]; ``+inf`` counts as the largest number."""
     if COMPUTE == tl.float64:  # noqa: SIM300
         w = (scores.to(tl.float64) - shift.to(tl.float64)[:, None]) * scale[:, None]
     else:
