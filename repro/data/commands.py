@@ -94,7 +94,7 @@ def _fetch(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> i
 
     download = fetch_from_hub if corpus.endswith(HUB) else fetch
     placed, present = download(declared, data_dir, progress)
-    print(f"{corpus}: {placed} downloaded, {present} already present")
+    print(f"{corpus}: {placed} files downloaded, {present} already present")
     return 0
 
 

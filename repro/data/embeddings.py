@@ -30,19 +30,6 @@ from repro.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)
-class WordVectors:
-    """Vectors of all words of a vocabulary.
-
-    Attributes:
-        matrix: shape ``(len(vocabulary), dimension)``, float32; the row of ``PAD`` is zero.
-        known: number of words whose vector was found, not drawn at random.
-    """
-
-    matrix: Tensor
-    known: int
-
-
-@dataclass(frozen=True, eq=False)
 class FoundVectors:
     """Vectors of the words of a vocabulary that a file or a text provides.
 
@@ -56,53 +43,43 @@ class FoundVectors:
 
 
 def word_vectors(
-    vocabulary: Vocabulary,
-    choice: WordVectorConfig,
-    seed: int,
-    glove: Path | None = None,
-    cache_dir: Path | None = None,
-) -> WordVectors:
-    """Return vectors of all words; those in no file are drawn from a normal distribution.
+    vocabulary: Vocabulary, choice: WordVectorConfig, seed: int, glove: Path | None, cache_dir: Path
+) -> Tensor:
+    """Return vectors of all words, ``(len(vocabulary), vector_size)``; see :func:`place_vectors`.
 
     Args:
         vocabulary: words, in the order of the rows and of the draws.
         choice: source and size of the vectors.
         seed: seed of the draws.
-        glove: file for the source ``"glove"``.
-        cache_dir: folder of cached vectors; ``None`` disables the cache.
+        glove: file for the source ``"glove"``; ``None`` for random vectors.
+        cache_dir: folder of cached vectors.
 
     Raises:
-        DataError: the source is ``"glove"`` and no file is given, or the file is missing or
-            malformed, or contains no word of the vocabulary.
+        DataError: the file is missing or malformed, or contains no word of the vocabulary.
     """
-    if choice.vectors == "random":
-        return place_vectors(vocabulary, choice, seed, None)
     if glove is None:
-        raise DataError(
-            "model.vectors=glove needs a file of vectors: set data.glove to one of "
-            "https://nlp.stanford.edu/projects/glove, or set model.vectors=random"
-        )
-    read = partial(read_glove, glove, vocabulary, choice.vector_size)
-    if cache_dir is None:
-        return place_vectors(vocabulary, choice, seed, read())
+        return place_vectors(vocabulary, choice, seed, None)
     words = sha256_of("\n".join(vocabulary.tokens).encode())
     key = _key(glove_fingerprint(glove, cache_dir), words, choice.vector_size)
+    read = partial(read_glove, glove, vocabulary, choice.vector_size)
     found = kept_vectors(cache_dir / f"{key}.safetensors", read)
     return place_vectors(vocabulary, choice, seed, found)
 
 
 def place_vectors(
     vocabulary: Vocabulary, choice: WordVectorConfig, seed: int, found: FoundVectors | None
-) -> WordVectors:
-    """Combine found vectors with vectors of the other words drawn from a normal distribution."""
+) -> Tensor:
+    """Combine found vectors with vectors of the other words drawn from a normal distribution.
+
+    The row of ``PAD`` is zero.
+    """
     generator = torch.Generator().manual_seed(seed)
     size = (len(vocabulary), choice.vector_size)
     matrix = torch.normal(0.0, choice.embedding_std, size, generator=generator)
     matrix[Vocabulary.PAD] = 0.0
-    if found is None:
-        return WordVectors(matrix, 0)
-    matrix[found.rows] = found.vectors
-    return WordVectors(matrix, len(found.rows))
+    if found is not None:
+        matrix[found.rows] = found.vectors
+    return matrix
 
 
 def read_glove(path: Path, vocabulary: Vocabulary, dimension: int) -> FoundVectors:
@@ -144,7 +121,7 @@ def read_glove(path: Path, vocabulary: Vocabulary, dimension: int) -> FoundVecto
     return FoundVectors(torch.tensor(rows), table)
 
 
-def glove_fingerprint(path: Path, cache_dir: Path | None = None) -> str:
+def glove_fingerprint(path: Path, cache_dir: Path) -> str:
     """Compute the SHA-256 of a file of vectors, or read it from the cache.
 
     The cached value is used while path, size and modification time of the file are the same.
@@ -153,8 +130,6 @@ def glove_fingerprint(path: Path, cache_dir: Path | None = None) -> str:
         DataError: the file is missing.
     """
     state = _opened(path).stat()
-    if cache_dir is None:
-        return sha256_of_file(path)
     content = [str(path.resolve()), state.st_size, state.st_mtime_ns]
     note = cache_dir / f"{_key(*content)}.json"
     try:

@@ -39,6 +39,8 @@ class PreparedCorpus:
         splits: ids of every split, on disk.
         texts: tokens of every split, before segmentation into subwords.
         codes: merges of the source in the format of subword-nmt; empty without subwords.
+        name: digest of the corpus and all settings of its preparation; empty if it was restored.
+        cache: folder of the cached stages, alignments and taggers.
     """
 
     corpus: ParallelCorpus
@@ -47,6 +49,8 @@ class PreparedCorpus:
     splits: dict[str, ArrowPairs]
     texts: dict[str, ParallelText]
     codes: str = ""
+    name: str = ""
+    cache: Path = Path()
 
     def source_encoder(
         self, text: TextSettings, sink: bool
@@ -112,7 +116,8 @@ def prepare(
     splits = {split: ArrowPairs(encoded / f"{split}.arrow") for split in corpus.splits}
     texts = {split: _files(words, split) for split in corpus.splits}
     codes = (pieces / _CODES).read_text(encoding="utf-8") if text.merges else ""
-    return PreparedCorpus(corpus, source, target, splits, texts, codes)
+    name = stage_name(corpus, text, encoding, sink)
+    return PreparedCorpus(corpus, source, target, splits, texts, codes, name, cache)
 
 
 def stage_name(

@@ -95,16 +95,11 @@ def is_concrete(tensor: Tensor) -> bool:
     """
     if torch.compiler.is_compiling() or not tensor.is_cpu or type(tensor) is FakeTensor:
         return False
-    return not under_vmap(tensor)
-
-
-def under_vmap(tensor: Tensor) -> bool:
-    """Return whether ``torch.func.vmap`` or batched gradients map over a tensor."""
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         if torch._C._functorch.is_batchedtensor(tensor):
-            return True
+            return False
         tensor = torch._C._functorch.get_unwrapped(tensor)
-    return bool(torch._C._functorch.is_legacy_batchedtensor(tensor))
+    return not torch._C._functorch.is_legacy_batchedtensor(tensor)
 
 
 def kind(value: object) -> str:

@@ -340,12 +340,6 @@ def order_curvature(probs: Tensor, r: Tensor) -> Tensor:
     return probs * torch.where(large, -(1 + theta) / safe.square(), curve)
 
 
-def order_derivative(probs: Tensor, r: Tensor) -> Tensor:
-    """Return ``∂p/∂r = d - s Σd / Σs``, where ``d`` is the derivative at a fixed threshold."""
-    curve, slope = order_curvature(probs, r), _relative_slope(probs, r)[0]
-    return slope * (curve.sum(-1, keepdim=True) / _total(slope)) - curve
-
-
 _SWITCH = 0.5
 """Absolute value below which functions with a removable singularity use their series."""
 _TERMS = 16

@@ -40,8 +40,7 @@ class PublishedEntmax(Entmax):
     settings = ("alpha", "solver")
 
     def __init__(self, alpha: float = 1.5, solver: str = "bisection") -> None:
-        check_alpha(alpha)
-        super().__init__(float(alpha))
+        super().__init__(check_alpha(alpha))
         if solver not in _SOLVERS:
             raise ValueError(f"solver is {solver!r}; expected one of {', '.join(_SOLVERS)}")
         if solver == "sort" and alpha not in (1.5, 2.0):

@@ -24,15 +24,10 @@ def sparsemax_by_sorting(scores: Tensor) -> Tensor:
 
 
 def entmax_by_bisection(scores: Tensor, alpha: float = 1.5, passes: int = 200) -> Tensor:
-    """Compute α-entmax of the last axis; Peters et al. (2019), Algorithm 1, on centred scores."""
-    centred = (alpha - 1) * (scores.double() - scores.double().amax(-1, keepdim=True))
-    low = torch.full_like(centred[..., :1], -1.0)
-    high = torch.full_like(low, -(float(scores.size(-1)) ** (1 - alpha)))
-    for _ in range(passes):
-        middle = (low + high) / 2
-        enough = _power(centred - middle, alpha).sum(-1, keepdim=True) >= 1
-        low, high = torch.where(enough, middle, low), torch.where(enough, high, middle)
-    powers = _power(centred - low, alpha)
+    """Compute α-entmax of the last axis; Peters et al. (2019), Algorithm 1."""
+    exponent = 1 / (alpha - 1)
+    scaled = (scores.double() - scores.double().amax(-1, keepdim=True)) / exponent
+    powers = _at_threshold(lambda heights: heights.clamp(min=0) ** exponent, scaled, 1.0, passes)
     return powers / powers.sum(-1, keepdim=True)
 
 
@@ -92,24 +87,16 @@ def oscarmax_by_pooling(scores: Tensor, lam: float = 0.01) -> Tensor:
     return sparsemax_by_sorting(pooled.gather(-1, permutation.argsort(-1)))
 
 
-def sq_pnorm_max_by_bisection(scores: Tensor, p: float = 1.5, passes: int = 200) -> Tensor:
+def sq_pnorm_max_by_bisection(scores: Tensor, p: float = 1.5) -> Tensor:
     """Compute sq-pnorm-max of the last axis from its optimality conditions."""
     dual = p / (p - 1)
-    centred = scores.double() - scores.double().amax(-1, keepdim=True)
-    low = torch.full_like(centred[..., :1], -1.0)
-    high = torch.zeros_like(low)
-    for _ in range(passes):
-        middle = (low + high) / 2
-        above = (centred - middle).clamp(min=0)
-        norm = above.pow(dual).sum(-1, keepdim=True).pow(1 / dual)
-        mass = above.pow(dual - 1).sum(-1, keepdim=True) * norm.pow(2 - dual)
-        low, high = torch.where(mass >= 1, middle, low), torch.where(mass >= 1, high, middle)
-    powers = (centred - low).clamp(min=0).pow(dual - 1)
+
+    def response(heights: Tensor) -> Tensor:
+        above = heights.clamp(min=0)
+        return above.pow(dual - 1) * above.pow(dual).sum(-1, keepdim=True).pow(2 / dual - 1)
+
+    powers = _at_threshold(response, scores, 1.0)
     return powers / powers.sum(-1, keepdim=True)
-
-
-def _power(base: Tensor, alpha: float) -> Tensor:
-    return base.clamp(min=0) ** (1 / (alpha - 1))
 
 
 def csoftmax_by_bisection(scores: Tensor, upper: Tensor) -> Tensor:

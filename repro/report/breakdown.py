@@ -102,17 +102,19 @@ def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
                 count = "" if cell.found in (0, cell.wanted) else f" ({cell.found}/{cell.wanted})"
                 texts.append(f"{number_text(cell.mean, cell.digits) or MISSING}{count}")
             rows.append(GridRow(tuple(texts)))
-        grids.append(Grid(f"{column.name}, per {part}", tuple(columns), tuple(rows)))
+        if any({*row.texts[1 + bool(rules) :]} - {MISSING} for row in rows):
+            grids.append(Grid(f"{column.name}, per {part}", tuple(columns), tuple(rows)))
     return grids
 
 
 def runs_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
     """List every run behind the table, with its values by column; None without runs."""
     columns = [column for column in table.experiment.columns if column.relative_to is None]
-    metrics = {column.name: column.metric for column in columns}
+    metrics = {(column.name, column.aggregate): column.metric for column in columns}
     runs: dict[tuple[str, str, str, str], dict[str, str]] = defaultdict(dict)
     for one in records:
-        if metrics.get(one.column) == one.metric:
+        aggregate = "ensemble" if one.kind == "ensemble" else "mean"
+        if metrics.get((one.column, aggregate)) == one.metric:
             seed = one.kind if one.seed is None else str(one.seed)
             text = number_text(one.value, metric_of(one.metric).digits)
             runs[one.row, seed, one.run_id, f"{one.wall_time:.0f}"][one.column] = text

@@ -330,9 +330,12 @@ def _gather(
     results_dir, scale, name = archive.results_dir, archive.scale, experiment.name
     here = figure_path(results_dir, scale, name, "json").exists()
     if experiment.computed and not here:  # the same at every scale
-        for path in sorted(results_dir.glob(f"*/figures/{name}.json")):
-            if (data := read_figure_data(results_dir, path.parents[2].name, name)) is not None:
-                write_figure_data(results_dir, scale, data)
+        found = (
+            read_figure_data(results_dir, path.parents[2].name, name)
+            for path in sorted(results_dir.glob(f"*/figures/{name}.json"))
+        )
+        if (data := next(filter(None, found), None)) is not None:
+            write_figure_data(results_dir, scale, data)
     if experiment.computed or experiment.drawing is None or (here and not renewed):
         return ""
     # A figure of ``experiments/examples`` needs only the runs that it shows; others need all.

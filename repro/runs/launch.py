@@ -358,7 +358,8 @@ def print_plan(jobs: Sequence[Job]) -> None:
     """Print the runs of a sweep with their statuses."""
     labels, statuses = labels_of(jobs), [run_state(job.folder) for job in jobs]
     for job, status in zip(jobs, statuses, strict=True):
-        print(f"{job.run_id}  {status:11}  {labels[job.run_id]}")
+        shown = "queued" if status == "absent" else status
+        print(f"{job.run_id}  {shown:11}  {labels[job.run_id]}")
     print(f"{len(jobs)} runs, {statuses.count('done')} of them done")
 
 

@@ -7,10 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import yaml
 from rich.console import Console
 
 from repro.errors import UserError
-from repro.results import ResultsError, RunFolder, find_run, recent_runs, run_folder
+from repro.results import Record, ResultsError, RunFolder, find_run, recent_runs, run_folder
+from repro.results.frame import all_records
 from repro.runs.display import RunState, last_line, read_sweep
 from repro.runs.locking import is_claimed
 
@@ -51,6 +53,8 @@ def print_newest(rows: Sequence[Facts]) -> None:
 def describe(results_dir: Path, run_id: str) -> Facts:
     """Describe a run: its folder, environment and metrics, and its traceback if it failed.
 
+    A run of which only the record is here is described from it, with ``None`` as its folder.
+
     Args:
         results_dir: folder of results, searched at every scale.
         run_id: an identity, or the beginning of one.
@@ -58,7 +62,13 @@ def describe(results_dir: Path, run_id: str) -> Facts:
     Raises:
         ResultsError: no run, or more than one, has an identity that begins so.
     """
-    folder = find_run(results_dir, run_id)
+    try:
+        folder = find_run(results_dir, run_id)
+    except ResultsError:
+        records = [one for one in all_records(results_dir) if one.run_id.startswith(run_id)]
+        if len(records) != 1:
+            raise
+        return _recorded(records[0])
     found: Facts = {
         "run_id": folder.run_id,
         "status": run_state(folder),
@@ -78,9 +88,23 @@ def describe(results_dir: Path, run_id: str) -> Facts:
     return found
 
 
+def _recorded(record: Record) -> Facts:
+    """Describe a run by its record."""
+    return {
+        "run_id": record.run_id,
+        "status": "done",
+        "folder": None,
+        "environment": {name: getattr(record, name) for name in ("commit", "device", "command")},
+        "metrics": record.metrics,
+        "signatures": record.signatures,
+        "diverged": record.diverged,
+        "config": yaml.safe_dump(record.config, sort_keys=False, allow_unicode=True),
+    }
+
+
 def print_run(found: Facts, config: bool = False) -> None:
     """Print the result of :func:`describe`, with the configuration if it is wanted."""
-    print(f"{found['run_id']}  {found['status']}  {found['folder']}")
+    print(f"{found['run_id']}  {found['status']}  {found['folder'] or 'record only'}")
     if "damaged" in found:
         print(f"  damaged    {', '.join(found['damaged'])}")
     for key, value in found.get("environment", {}).items():

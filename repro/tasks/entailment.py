@@ -116,7 +116,7 @@ def vectors_of(config: PairRun, vocabulary: Vocabulary) -> Tensor:
     """
     model, cache = config.model, vectors_dir(config)
     if model.vectors != "text":
-        return word_vectors(vocabulary, model, config.seed, glove_file(config), cache).matrix
+        return word_vectors(vocabulary, model, config.seed, glove_file(config), cache)
 
     def text() -> Iterator[Sequence[str]]:
         """Yield the sentences of the training pairs, then those of the files of ``data.text``."""
@@ -131,7 +131,7 @@ def vectors_of(config: PairRun, vocabulary: Vocabulary) -> Tensor:
     content = [*origin, *vocabulary.tokens, str(size), str(deviation)]
     stored = cache / f"text-{sha256_of(chr(10).join(content).encode())[:16]}.safetensors"
     found = kept_vectors(stored, lambda: cooccurrence_vectors(text(), vocabulary, size, deviation))
-    return place_vectors(vocabulary, model, config.seed, found).matrix
+    return place_vectors(vocabulary, model, config.seed, found)
 
 
 @lru_cache(maxsize=2)

@@ -67,12 +67,7 @@ class AlignedCorpus:
 
 
 def build_fertility(
-    config: FertilityConfig,
-    data: PreparedCorpus,
-    prepared: str,
-    cache: Path,
-    seed: int,
-    device: torch.device,
+    config: FertilityConfig, data: PreparedCorpus, seed: int, device: torch.device
 ) -> Fertility:
     """Create the source of fertilities that a configuration names.
 
@@ -82,8 +77,6 @@ def build_fertility(
     Args:
         config: the strategy and its settings.
         data: the corpus, prepared with a sink; without splits, the fertilities are untrained.
-        prepared: identity of the prepared corpus, with all settings of its preparation.
-        cache: folder of the cached alignments and taggers.
         seed: seed of the tagger.
         device: device on which a tagger is trained.
 
@@ -102,7 +95,7 @@ def build_fertility(
         if config.strategy == "guided":
             return TableFertility(torch.ones(len(data.source)), sink)
         return PredictedFertility(new_tagger(config, len(data.source), seed), sink, config.margin)
-    corpus = align_splits(config, data, prepared, cache, sink)
+    corpus = align_splits(config, data, sink)
     if config.strategy == "guided":
         sentences = (source for source, _ in _words(data, "train", sink))
         table = torch.ones(len(data.source))
@@ -114,19 +107,17 @@ def build_fertility(
     training = _actual(config, corpus, "train") if config.training_bounds == "aligned" else None
     tagger = new_tagger(config, len(data.source), seed)
     settings = {key: value for key, value in asdict(config).items() if key not in _UNREAD}
-    identity = _alignment_identity(config, prepared) | settings | {"seed": seed}
+    identity = _alignment_identity(config, data) | settings | {"seed": seed}
 
     def build(folder: Path) -> None:
         train_tagger(tagger.to(device), config, corpus, seed)
         save_weights(folder / _WEIGHTS, tagger)
 
-    load_weights(cached_stage(cache, "tagger", identity, build) / _WEIGHTS, tagger.cpu())
+    load_weights(cached_stage(data.cache, "tagger", identity, build) / _WEIGHTS, tagger.cpu())
     return PredictedFertility(tagger, sink, config.margin, training)
 
 
-def align_splits(
-    config: FertilityConfig, data: PreparedCorpus, prepared: str, cache: Path, sink: int
-) -> AlignedCorpus:
+def align_splits(config: FertilityConfig, data: PreparedCorpus, sink: int) -> AlignedCorpus:
     """Align all splits, or read their links from the cache."""
     symmetry: Symmetry = "forward" if config.links == "forward" else "grow-diag-final-and"
 
@@ -138,14 +129,14 @@ def align_splits(
             links = chosen.stream(_words(data, split, sink), symmetry)
             write_links(folder / f"{split}.arrow", links)
 
-    folder = cached_stage(cache, "alignment", _alignment_identity(config, prepared), build)
+    folder = cached_stage(data.cache, "alignment", _alignment_identity(config, data), build)
     links = {split: StoredLinks(folder / f"{split}.arrow") for split in data.splits}
     return AlignedCorpus(data, links, sink)
 
 
-def _alignment_identity(config: FertilityConfig, prepared: str) -> dict[str, object]:
+def _alignment_identity(config: FertilityConfig, data: PreparedCorpus) -> dict[str, object]:
     aligner = asdict(AlignerSettings())
-    return {"version": _VERSION, "prepared": prepared, "aligner": aligner, "links": config.links}
+    return {"version": _VERSION, "prepared": data.name, "aligner": aligner, "links": config.links}
 
 
 def _words(data: PreparedCorpus, split: str, sink: int) -> Iterator[tuple[list[str], list[str]]]:

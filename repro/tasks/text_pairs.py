@@ -134,30 +134,13 @@ def _source(data: PreparedCorpus, example: Example) -> dict[str, Any]:
 Words = list[str]
 
 
-@dataclass(frozen=True)
-class PreparedText:
-    """Corpus prepared according to a configuration.
-
-    Attributes:
-        data: vocabularies, ids and texts.
-        name: identity of the corpus with all settings of its preparation.
-        cache: folder of prepared corpora, alignments and taggers.
-    """
-
-    data: PreparedCorpus
-    name: str
-    cache: Path
-
-
-def prepare_text(config: TextRun, corpus: ParallelCorpus) -> PreparedText:
+def prepare_text(config: TextRun, corpus: ParallelCorpus) -> PreparedCorpus:
     """Tokenize and encode a corpus; sources end in a sink if the attention is bounded.
 
     References:
         Malaviya et al. (2018), §4, *Sink token*.
     """
-    corpus, text, encoding, cache, sink = _preparation(config, corpus)
-    prepared = prepare(corpus, text, encoding, cache, sink)
-    return PreparedText(prepared, stage_name(corpus, text, encoding, sink), cache)
+    return prepare(*_preparation(config, corpus))
 
 
 def _preparation(
@@ -192,12 +175,11 @@ _CHECKED: set[Path] = set()
 """Prepared corpora that this process has checked, to hash their files once for a sweep."""
 
 
-def restored_text(stored: Mapping[str, Any]) -> PreparedText:
+def restored_text(stored: Mapping[str, Any]) -> PreparedCorpus:
     """Return vocabularies and merges, without any text, from :meth:`TextPairsTask.preparation`."""
     source, target = (Vocabulary.from_json(stored[side]) for side in ("source", "target"))
     corpus = ParallelCorpus(splits={}, fingerprint="", **stored["corpus"])
-    data = PreparedCorpus(corpus, source, target, {}, {}, stored["codes"])
-    return PreparedText(data, "", Path())
+    return PreparedCorpus(corpus, source, target, {}, {}, stored["codes"])
 
 
 @dataclass(frozen=True)
@@ -227,8 +209,8 @@ class TextPairsTask(Seq2SeqTask, ABC):
         device: torch.device,
         stored: Mapping[str, Any] | None = None,
     ) -> None:
-        text = prepare_text(config, corpus()) if stored is None else restored_text(stored)
-        self.data = data = text.data
+        data = prepare_text(config, corpus()) if stored is None else restored_text(stored)
+        self.data = data
         self.task, self.decoding = config.task, config.decoding
         length, coverage = self.decoding.length_penalty, self.decoding.coverage_penalty
         self.penalties = Penalties(length, coverage, self.decoding.coverage_floor)
@@ -237,8 +219,7 @@ class TextPairsTask(Seq2SeqTask, ABC):
         self.sink = isinstance(config.mapping, BoundedConfig)
         fertility = None
         if self.sink:
-            settings = config.model.fertility
-            fertility = build_fertility(settings, data, text.name, text.cache, config.seed, device)
+            fertility = build_fertility(config.model.fertility, data, config.seed, device)
         super().__init__(config, data.source, data.target, data.splits, device, fertility)
 
     @abstractmethod

@@ -219,7 +219,7 @@ def test_commands_fetch_verify_and_list(
     assert commands.run("verify", None, data_dir) == 1
     assert capsys.readouterr().out.startswith(f"nothing has been fetched into {data_dir}")
     assert commands.run("fetch", "toy", data_dir) == 0
-    assert "3 downloaded, 0 there already" in capsys.readouterr().out
+    assert "3 files downloaded, 0 already present" in capsys.readouterr().out
     assert commands.run("verify", None, data_dir) == 0
     assert "3 of 3 files are right" in capsys.readouterr().out
     assert commands.run("list", None, data_dir) == 0

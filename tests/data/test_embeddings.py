@@ -38,27 +38,23 @@ def test_a_byte_order_mark_is_no_part_of_the_first_word(glove: Path) -> None:
     test_only_the_vocabulary_is_read_and_the_first_counts(glove)
 
 
-def test_other_words_are_drawn_and_padding_is_zero(glove: Path) -> None:
-    vectors = word_vectors(VOCABULARY, GLOVE, seed=3, glove=glove)
-    assert vectors.known == 3
-    assert vectors.matrix[4].tolist() == [5.0, 6.0]
-    assert vectors.matrix[0].tolist() == [0.0, 0.0]
-    assert (vectors.matrix[[1, 2, 3, 5]] != 0).all()
-    again = word_vectors(VOCABULARY, GLOVE, seed=3, glove=glove)
-    assert torch.equal(vectors.matrix, again.matrix)
-    other = word_vectors(VOCABULARY, GLOVE, seed=4, glove=glove)
-    assert torch.equal(
-        (vectors.matrix != other.matrix).all(1).nonzero()[:, 0], torch.tensor([1, 2, 3, 5])
-    )
+def test_other_words_are_drawn_and_padding_is_zero(glove: Path, tmp_path: Path) -> None:
+    vectors = word_vectors(VOCABULARY, GLOVE, 3, glove, tmp_path)
+    assert vectors[4].tolist() == [5.0, 6.0]
+    assert vectors[0].tolist() == [0.0, 0.0]
+    assert (vectors[[1, 2, 3, 5]] != 0).all()
+    again = word_vectors(VOCABULARY, GLOVE, 3, glove, tmp_path)
+    assert torch.equal(vectors, again)
+    other = word_vectors(VOCABULARY, GLOVE, 4, glove, tmp_path)
+    assert torch.equal((vectors != other).all(1).nonzero()[:, 0], torch.tensor([1, 2, 3, 5]))
 
 
-def test_random_vectors_have_the_deviation() -> None:
+def test_random_vectors_have_the_deviation(tmp_path: Path) -> None:
     large = Vocabulary([*SPECIALS, *map(str, range(20_000))])
-    vectors = word_vectors(large, RANDOM, seed=0)
-    assert vectors.known == 0
-    assert vectors.matrix.shape == (20_004, 3)
-    assert vectors.matrix[1:].std().item() == pytest.approx(0.5, rel=0.02)
-    assert vectors.matrix[1:].mean().item() == pytest.approx(0.0, abs=0.02)
+    vectors = word_vectors(large, RANDOM, 0, None, tmp_path)
+    assert vectors.shape == (20_004, 3)
+    assert vectors[1:].std().item() == pytest.approx(0.5, rel=0.02)
+    assert vectors[1:].mean().item() == pytest.approx(0.0, abs=0.02)
 
 
 def test_what_was_read_is_cached(glove: Path, tmp_path: Path) -> None:
@@ -67,10 +63,10 @@ def test_what_was_read_is_cached(glove: Path, tmp_path: Path) -> None:
     (stored,) = cache.glob("*.safetensors")
     written = stored.stat().st_mtime_ns
     second = word_vectors(VOCABULARY, GLOVE, 3, glove, cache)
-    assert torch.equal(first.matrix, second.matrix)
+    assert torch.equal(first, second)
     assert stored.stat().st_mtime_ns == written
     stored.write_bytes(b"broken")
-    assert torch.equal(word_vectors(VOCABULARY, GLOVE, 3, glove, cache).matrix, first.matrix)
+    assert torch.equal(word_vectors(VOCABULARY, GLOVE, 3, glove, cache), first)
     assert stored.read_bytes() != b"broken"
 
 
@@ -78,16 +74,15 @@ def test_cache_follows_file_vocabulary_and_dimension(glove: Path, tmp_path: Path
     cache = tmp_path / "cache"
     word_vectors(VOCABULARY, GLOVE, 3, glove, cache)
     smaller = Vocabulary([*SPECIALS, "cat", "dog"])
-    assert word_vectors(smaller, GLOVE, 3, glove, cache).matrix[5].tolist() == [5.0, 6.0]
+    assert word_vectors(smaller, GLOVE, 3, glove, cache)[5].tolist() == [5.0, 6.0]
     glove.write_text(LINES.replace("dog 5 6", "dog 55 66"), encoding="utf-8")
     changed = word_vectors(VOCABULARY, GLOVE, 3, glove, cache)
-    assert changed.matrix[4].tolist() == [55.0, 66.0]
+    assert changed[4].tolist() == [55.0, 66.0]
     assert len(list(cache.glob("*.safetensors"))) == 3
 
 
 def test_fingerprint_is_of_the_content(glove: Path, tmp_path: Path) -> None:
     content = sha256_of(glove.read_bytes())
-    assert glove_fingerprint(glove) == content
     assert glove_fingerprint(glove, tmp_path / "cache") == content
     assert glove_fingerprint(glove, tmp_path / "cache") == content
     glove.write_text("dog 1 2\n")
@@ -115,9 +110,7 @@ def test_malformed_files_are_refused(glove: Path, text: str, message: str) -> No
 
 
 def test_absent_vectors_name_the_choices(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"set data\.glove .*model\.vectors=random"):
-        word_vectors(VOCABULARY, GLOVE, seed=0)
     with pytest.raises(
         DataError, match=r"none.txt of data\.glove is missing: .*model\.vectors=random"
     ):
-        word_vectors(VOCABULARY, GLOVE, seed=0, glove=tmp_path / "none.txt")
+        word_vectors(VOCABULARY, GLOVE, 0, tmp_path / "none.txt", tmp_path)

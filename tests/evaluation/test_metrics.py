@@ -49,7 +49,7 @@ def test_further_test_sets_have_the_same_metrics() -> None:
     "name", ["accuracy", "valid/accuracy", "test/accuracy/a/b", "test/accuracy/", "test/", ""]
 )
 def test_malformed_names_are_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match="no metric name: expected <split>/<metric>"):
+    with pytest.raises(ConfigError, match="not a metric name: expected <split>/<metric>"):
         metric_of(name)
 
 

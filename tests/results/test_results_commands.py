@@ -215,6 +215,18 @@ def test_two_runs_are_compared_by_settings_metrics_and_tests(
         assert main(["compare", *wrong, where]) == 2
 
 
+def test_a_run_is_shown_from_its_record_alone(
+    tmp_path: Path, make_record: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path, make_record(run_id="0123abcd"))
+    assert main(["show", "0123", "--config", f"results_dir={tmp_path}"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("0123abcd  done  record only\n")
+    assert "test/accuracy" in shown
+    assert "config" in shown
+    assert main(["show", "4567", f"results_dir={tmp_path}"]) == 2
+
+
 def test_runs_of_equal_settings_are_compared(
     tmp_path: Path, make_record: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,6 +10,7 @@ from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
 from repro.config.schema.seq2seq import FertilityConfig, TranslatorConfig
 from repro.data.alignment import fertilities, train_two_way
+from repro.data.preparation import PreparedCorpus
 from repro.models.seq2seq import AlignedFertility, PredictedFertility
 from repro.runs.execute import execute, locate
 from repro.tasks.fertility import (
@@ -21,7 +22,7 @@ from repro.tasks.fertility import (
 )
 from repro.tasks.nmt import parallel_corpus
 from repro.tasks.nmt.task import NmtTask
-from repro.tasks.text_pairs import PreparedText, TextPairsTask, prepare_text
+from repro.tasks.text_pairs import TextPairsTask, prepare_text
 from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")
@@ -48,7 +49,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def text(root: Path) -> PreparedText:
+def text(root: Path) -> PreparedCorpus:
     run = config(root)
     return prepare_text(run, parallel_corpus(run))
 
@@ -59,14 +60,14 @@ def settings(root: Path, *overrides: str) -> FertilityConfig:
     return model.fertility
 
 
-def aligned(root: Path, text: PreparedText, *overrides: str) -> AlignedCorpus:
-    (sink,) = text.data.source.encode(["<SINK>"])
-    return align_splits(settings(root, *overrides), text.data, text.name, text.cache, sink)
+def aligned(root: Path, text: PreparedCorpus, *overrides: str) -> AlignedCorpus:
+    (sink,) = text.source.encode(["<SINK>"])
+    return align_splits(settings(root, *overrides), text, sink)
 
 
-def test_links_are_those_of_the_aligner(root: Path, text: PreparedText) -> None:
+def test_links_are_those_of_the_aligner(root: Path, text: PreparedCorpus) -> None:
     def words(split: str) -> list[tuple[list[str], list[str]]]:
-        pairs = text.data.splits[split]
+        pairs = text.splits[split]
         return [([*map(str, p.source[:-1])], [*map(str, p.target)]) for p in pairs]
 
     aligner = train_two_way(words("train"))
@@ -78,19 +79,19 @@ def test_links_are_those_of_the_aligner(root: Path, text: PreparedText) -> None:
     assert list(forward.links["test"]) == aligner.pruned().align(words("test"), "forward")
 
 
-def test_actual_fertilities_bound_training_and_test_data(root: Path, text: PreparedText) -> None:
+def test_actual_fertilities_bound_training_and_test_data(root: Path, text: PreparedCorpus) -> None:
     fertility = made(root, "strategy=actual", "margin=0.5").model.eval().fertility
     assert isinstance(fertility, AlignedFertility)
     corpus = aligned(root, text)
     for split in ("train", "dev", "test"):
-        pair, links = text.data.splits[split][0], corpus.links[split][0]
+        pair, links = text.splits[split][0], corpus.links[split][0]
         source = torch.tensor([pair.source])
         least = [max(1, n) + 0.5 for n in fertilities(links, len(pair.source) - 1)]
         found = fertility(source, torch.ones_like(source).bool())[0].tolist()
         assert all(
             bound >= wanted for bound, wanted in zip(found, [*least, torch.inf], strict=True)
         )
-        same = [p.source for p in text.data.splits[split]].count(pair.source) == 1
+        same = [p.source for p in text.splits[split]].count(pair.source) == 1
         assert found == [*least, torch.inf] or not same
 
 
@@ -116,7 +117,7 @@ def test_predicted_bounds_are_aligned_in_training_where_asked(root: Path) -> Non
 
 
 def test_a_tagger_is_trained_without_touching_the_random_state(
-    root: Path, text: PreparedText
+    root: Path, text: PreparedCorpus
 ) -> None:
     chosen = settings(root, "layers=2", "dropout=0.5")
     corpus = aligned(root, text)
@@ -124,7 +125,7 @@ def test_a_tagger_is_trained_without_touching_the_random_state(
     before = torch.get_rng_state()
     trained = []
     for _ in range(2):
-        tagger = new_tagger(chosen, len(text.data.source), 1)
+        tagger = new_tagger(chosen, len(text.source), 1)
         train_tagger(tagger, chosen, corpus, 1)
         trained.append(tagger.state_dict())
     assert torch.equal(torch.get_rng_state(), before)
@@ -133,7 +134,7 @@ def test_a_tagger_is_trained_without_touching_the_random_state(
 
 
 def test_the_weights_of_the_best_epoch_are_kept(
-    root: Path, text: PreparedText, monkeypatch: pytest.MonkeyPatch
+    root: Path, text: PreparedCorpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus, chosen = aligned(root, text), settings(root, "epochs=3")
     seen = []
@@ -144,16 +145,16 @@ def test_the_weights_of_the_best_epoch_are_kept(
         return next(quality)
 
     monkeypatch.setattr("repro.tasks.fertility.fertility_f1", judged)
-    tagger = new_tagger(chosen, len(text.data.source), 1)
+    tagger = new_tagger(chosen, len(text.source), 1)
     train_tagger(tagger, chosen, corpus, 1)
     for name, tensor in tagger.state_dict().items():
         assert torch.equal(tensor, seen[1][name])
     assert not torch.equal(seen[1]["scores.weight"], seen[2]["scores.weight"])
 
 
-def test_f1_leaves_out_the_least_fertility(root: Path, text: PreparedText) -> None:
+def test_f1_leaves_out_the_least_fertility(root: Path, text: PreparedCorpus) -> None:
     corpus, chosen = aligned(root, text), settings(root)
-    tagger = new_tagger(chosen, len(text.data.source), 1)
+    tagger = new_tagger(chosen, len(text.source), 1)
     torch.nn.init.zeros_(tagger.scores.weight)
     shares = []
     for favourite in (0, 1):
@@ -166,13 +167,13 @@ def test_f1_leaves_out_the_least_fertility(root: Path, text: PreparedText) -> No
 
 
 def test_a_small_weight_of_the_first_class_raises_the_expectation(
-    root: Path, text: PreparedText
+    root: Path, text: PreparedCorpus
 ) -> None:
     corpus, means = aligned(root, text), []
-    source = torch.tensor([text.data.splits["dev"][0].source])
+    source = torch.tensor([text.splits["dev"][0].source])
     for weight in (0.01, 1.0):
         chosen = settings(root, f"first_class_weight={weight}", "epochs=2")
-        tagger = new_tagger(chosen, len(text.data.source), 1)
+        tagger = new_tagger(chosen, len(text.source), 1)
         train_tagger(tagger, chosen, corpus, 1)
         means.append(tagger.expected(source, torch.ones_like(source).bool()).mean().item())
     assert means[0] > means[1] >= 1
