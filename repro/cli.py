@@ -303,7 +303,8 @@ def reproduce(parsed: argparse.Namespace) -> int:
             return 0
     overrides += ["hydra.launcher.detach=true"] * parsed.detach
     columns = None if parsed.columns is None else next(csv.reader([parsed.columns]))
-    done = reproduce(Request(names, scale, overrides, columns, parsed.fresh, parsed.dry_run))
+    request = Request(names, scale, overrides, columns, fresh=parsed.fresh, dry_run=parsed.dry_run)
+    done = reproduce(request)
     failed = print_failures(done.outcomes)
     if done.report is not None:
         print(done.report)

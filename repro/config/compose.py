@@ -31,7 +31,7 @@ from yaml import YAMLError
 
 from repro.config import schema
 from repro.config.errors import ConfigError, require_extra
-from repro.config.identity import NUISANCE
+from repro.config.identity import NUISANCE, changes_numbers
 from repro.config.loading import yaml_problem
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
 from repro.config.schema.registry import registered_schemas, run_classes, schema_classes
@@ -134,7 +134,7 @@ def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
         ConfigError: the file is not the configuration of a run of this version, or a value is
             refused.
     """
-    anew = [one for one in overrides if re.split(r"[.=]", one)[0] in NUISANCE]
+    anew = [one for one in overrides if not changes_numbers(one)]
     place: object = path
     try:
         stored = OmegaConf.load(path)

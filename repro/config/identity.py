@@ -1,6 +1,7 @@
 """The identity of a run: a hash of everything that may change its numbers."""
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from hashlib import sha256
@@ -11,6 +12,11 @@ from repro.config.schema import RunConfig
 
 NUISANCE = frozenset({"hardware", "logger", "data_dir", "results_dir", "fail_fast", "name"})
 """Top-level keys that say where a run is computed and stored, not what it computes."""
+
+
+def changes_numbers(override: str) -> bool:
+    """Return whether an override of ``repro run`` may change what the run computes."""
+    return re.split(r"[.=]", override)[0] not in NUISANCE
 
 
 DISPLAYED = (("training", "checkpoint_minutes"), ("task", "shown"))

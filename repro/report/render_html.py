@@ -44,10 +44,8 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
         above: relative path from the report to the folder that contains ``pages``.
     """
     # Drawings are inserted unescaped: this package made them and escaped all of their text.
-    drawn: dict[str, Path | None] = {
-        s.anchor: s.figure.svg for s in document.sections if s.figure is not None
-    }
-    drawn |= {view.sweep.anchor: view.svg for view in document.sweeps}
+    drawn = {s.anchor: s.figure.svg for s in document.sections if s.figure is not None}
+    drawn |= {one.sweep.anchor: one.svg for one in document.sweeps if one.svg is not None}
     generated = document.scale == GENERATED_SCALE
     paged = {page.stem for page in pages.glob("*.html")} if pages else set()
     home = pages.parent if pages else Path()
@@ -55,9 +53,9 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
     if pages and (home.parent / MAPPINGS_PAGE).exists():
         others.append(("The mappings", f"../{MAPPINGS_PAGE}"))
 
-    def linked(view: SweepView) -> list[dict[str, Any]]:
-        pages = {run: f"{above}{PAGES}/{run}.html" for run in paged}
-        return [{**chart, "page": pages.get(chart["id"])} for chart in view.charts]
+    def charts_of(view: SweepView) -> list[dict[str, Any]]:
+        addresses = {run: f"{above}{PAGES}/{run}.html" for run in paged}
+        return [{**chart, "page": addresses.get(chart["id"])} for chart in view.charts]
 
     judged = (one for paper in document.claims for one in (*paper.measured, *paper.unmeasured))
     counts = Counter(one.verdict for one in judged)
@@ -66,14 +64,10 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
         document=document,
         style=Markup(template_text(STYLE)),
         **_script("report.js"),
-        charts={view.sweep.anchor: embed(linked(view)) for view in document.sweeps if view.charts},
+        charts={one.sweep.anchor: embed(charts_of(one)) for one in document.sweeps if one.charts},
         others=[(title, f"{above}{file}") for title, file in others if (home / file).exists()],
         linked={section.anchor for section in document.sections},
-        drawings={
-            anchor: Markup(svg.read_text(encoding="utf-8"))
-            for anchor, svg in drawn.items()
-            if svg is not None
-        },
+        drawings={anchor: Markup(svg.read_text(encoding="utf-8")) for anchor, svg in drawn.items()},
         missing=MISSING,
         pages=f"{above}{PAGES}",
         paged=paged,

@@ -10,7 +10,7 @@ from typing import Self
 
 from repro import NUMERIC_EPOCH
 from repro.config.experiment import Experiment, list_experiments, load_experiment
-from repro.config.identity import NUISANCE
+from repro.config.identity import changes_numbers
 from repro.config.planning import PlannedRun, Plans, may_match, plan_runs
 from repro.evaluation.metrics import best_value
 from repro.results.layout import plans_path
@@ -90,7 +90,7 @@ class Archive:
     ) -> None:
         self.results_dir, self.scale, self.fresh = results_dir, scale, fresh
         self._extra = {
-            name: [item for item in overrides if item.split("=")[0].split(".")[0] not in NUISANCE]
+            name: [item for item in overrides if changes_numbers(item)]
             for name, overrides in (extra or {}).items()
         }
         self.plans = Plans(plans_path(results_dir, scale))

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from repro.atomic import atomic_write_json
-from repro.config.identity import NUISANCE
+from repro.config.identity import changes_numbers
 from repro.errors import ResultsError
 from repro.results.files import read_object
 from repro.results.layout import scale_dir
@@ -52,9 +52,11 @@ def swept(
     overrides: Sequence[Sequence[str]], run_ids: Sequence[str], scale: str, name: str | None
 ) -> Sweep:
     """Describe a multirun, whose runs override the same keys in the same order."""
-    pairs = ([item.split("=", 1) for item in one if "=" in item] for one in overrides)
-    left_out = (*NUISANCE, "hydra")
-    typed = [{k: v for k, v in one if k.split(".")[0] not in left_out} for one in pairs]
+    typed = [
+        dict(item.split("=", 1) for item in one if "=" in item and changes_numbers(item))
+        for one in overrides
+    ]
+    typed = [{k: v for k, v in one.items() if not k.startswith("hydra")} for one in typed]
     values = {key: list(dict.fromkeys(one.get(key, "") for one in typed)) for key in typed[0]}
     axes = {key: found for key, found in values.items() if len(found) > 1}
     words = [f"{key}={','.join(found)}" for key, found in values.items()]

@@ -20,8 +20,8 @@ from repro.runs.reproduce import finished
 from repro.tasks import task_spec
 
 LEAST_MINUTES = {
-    "morphology": 5.1, "nmt": 9.9, "summarization": 10.6, "nli_alignment": 5.0, "snli": 1.5,
-    "parsing": 0.7,
+    "morphology": 5.9, "nmt": 15.5, "summarization": 12.1, "nli_alignment": 4.4, "snli": 1.0,
+    "parsing": 0.9,
 }  # fmt: skip
 """Median minutes of a run at small scale on one thread of a CPU (docs/costs.md), by task: a lower
 bound at full scale."""
@@ -49,6 +49,7 @@ class Estimate:
     """Estimated cost of some runs.
 
     Attributes:
+        to_do: number of different runs.
         trained: number of runs to train; the others take over the weights of another run.
         seconds: time of the runs one after the other; a lower bound if some are ``unknown``.
         unknown: number of runs that no recorded run resembles.
@@ -56,6 +57,7 @@ class Estimate:
         missing: one message for each corpus that was not found, with the way to get it.
     """
 
+    to_do: int
     trained: int
     seconds: float
     unknown: int
@@ -156,7 +158,7 @@ def _estimate(todo: Sequence[RunConfig], archive: Archive) -> Estimate:
             sizes.setdefault(task, []).append(sum(path.stat().st_size for path in files))
     if todo and all(config.task.name in sizes for config in todo):
         size = round(sum(median(sizes[config.task.name]) for config in todo))
-    return Estimate(len(new), seconds, unknown, size, (*dict.fromkeys(missing),))
+    return Estimate(len(todo), len(new), seconds, unknown, size, (*dict.fromkeys(missing),))
 
 
 def _device(hardware: HardwareConfig) -> str:
@@ -177,8 +179,7 @@ def described(plans: Sequence[ArtefactPlan], estimate: Estimate) -> dict[str, An
     artefacts = [
         {"name": p.name, "done": p.done, "to_do": len(p.todo), "reasons": p.reasons} for p in plans
     ]
-    different = len({str(settings(config)) for one in plans for config in one.todo})
-    return {"artefacts": artefacts, "to_do": different, **vars(estimate)}
+    return {"artefacts": artefacts, **vars(estimate)}
 
 
 def print_plan(plans: Sequence[ArtefactPlan], estimate: Estimate) -> None:
@@ -187,8 +188,7 @@ def print_plan(plans: Sequence[ArtefactPlan], estimate: Estimate) -> None:
         why = ", ".join(f"{number} {reason}" for reason, number in one.reasons.items())
         total = one.done + len(one.todo)
         print(f"{one.name:26} {one.done:4} of {total:3} runs done{'; to do: ' * bool(why)}{why}")
-    todo = len({str(settings(config)) for one in plans for config in one.todo})
-    hours = estimate.seconds / 3600
+    todo, hours = estimate.to_do, estimate.seconds / 3600
     time = f"{hours:.1f} hours" if hours >= 2 else f"{60 * hours:.0f} minutes"  # one after another
     if estimate.unknown:
         least = f", at least {time} on one CPU thread" if estimate.seconds else ""

@@ -1,7 +1,6 @@
 """Training and evaluation of one run, or of an ensemble, and their records."""
 
 import logging
-import re
 import shlex
 import shutil
 import time
@@ -20,7 +19,7 @@ from repro.atomic import atomic_path
 from repro.checksums import DamagedFileError
 from repro.config.compose import to_yaml
 from repro.config.errors import ConfigError
-from repro.config.identity import NUISANCE, ensemble_id, settings
+from repro.config.identity import changes_numbers, ensemble_id, settings
 from repro.config.schema import FenchelYoungLossConfig, RunConfig
 from repro.config.schema.mapping import UnboundedConfig
 from repro.evaluation.metrics import metric_of
@@ -68,7 +67,7 @@ def train_and_evaluate(run: Job) -> None:
     config, folder = run.config, run.folder
     device = prepare_device(config.hardware)
     # The command that repeats the run, without where it is computed and stored.
-    kept = [item for item in run.overrides if re.split(r"[.=]", item)[0] not in NUISANCE]
+    kept = [item for item in run.overrides if changes_numbers(item)]
     environment = begin(run, device, shlex.join(["repro", "run", *kept]))
     task = build_task(config, device)
     shown_at = -_PROGRESS_SECONDS
