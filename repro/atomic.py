@@ -57,7 +57,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
             with temporary.open("rb") as stream:
                 os.fsync(stream.fileno())
         os.replace(temporary, path)
-        # The file is complete and in place: if a folder cannot be opened or synchronised, as on
+        # The file is complete and in place: if a folder cannot be opened or synchronized, as on
         # some network file systems, only a power failure may still undo the renaming.
         with suppress(OSError):
             folder = os.open(path.parent, os.O_RDONLY)

@@ -16,12 +16,12 @@ INDIRECT = {"tensorboard"}
 """Imported by a declared package on our behalf: torch.utils.tensorboard."""
 
 
-def normalised(name: str) -> str:
+def normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def declared(requirements: list[str]) -> set[str]:
-    return {normalised(re.split(r"[^\w.-]", text)[0]) for text in requirements}
+    return {normalized(re.split(r"[^\w.-]", text)[0]) for text in requirements}
 
 
 def imported(*folders: Path, without: Path | None = None) -> dict[str, Path]:
@@ -34,7 +34,7 @@ def imported(*folders: Path, without: Path | None = None) -> dict[str, Path]:
             continue
         for module in imports(path.read_text(encoding="utf-8")) - sys.stdlib_module_names - own:
             for owner in owners.get(module, [module]):  # an optional package may be missing
-                found.setdefault(normalised(owner), path)
+                found.setdefault(normalized(owner), path)
     return found
 
 

@@ -65,10 +65,10 @@ def cooccurrence_vectors(
     rows = np.flatnonzero(np.asarray(counts.sum(1)).ravel())
     if len(rows) <= dimension:
         raise DataError(
-            f"model.vector_size={dimension} needs more than {dimension} words with neighbours in "
+            f"model.vector_size={dimension} needs more than {dimension} words with neighbors in "
             f"the text, found {len(rows)}; set it below {len(rows)}, or add text with data.text"
         )
-    # Positive pointwise mutual information of the words that have neighbours.
+    # Positive pointwise mutual information of the words that have neighbors.
     counts = counts[rows][:, rows]
     occurrences = np.asarray(counts.sum(1)).ravel()
     contexts = occurrences**SMOOTHING

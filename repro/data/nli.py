@@ -60,7 +60,7 @@ class NliExample:
 
 @dataclass(frozen=True)
 class NliCorpus:
-    """The labelled pairs of a corpus, each part in the order of its file.
+    """The labeled pairs of a corpus, each part in the order of its file.
 
     Attributes:
         fingerprint: SHA-256 over the names and the SHA-256 of every file that was read.
@@ -134,7 +134,7 @@ def load_pairs(folder: Path, reading: NliReading) -> NliCorpus:
 
     A JSONL file has one object per line; a TSV file starts with a line of column names. Keys and
     columns are ``premise``, ``hypothesis``, ``label`` and, optionally, ``id``, or those of the SNLI
-    archive. The labels are those of the training data, sorted; pairs labelled ``-`` are left out.
+    archive. The labels are those of the training data, sorted; pairs labeled ``-`` are left out.
 
     Args:
         folder: see :func:`pair_files`.
@@ -153,7 +153,7 @@ def load_pairs(folder: Path, reading: NliReading) -> NliCorpus:
     parts = {}
     for split, path in paths.items():
         first = 2 if path.suffix == ".tsv" else 1  # line 1 has the column names
-        parts[split] = labelled(records[split], dict, reading, str(path), labels, first)
+        parts[split] = labeled(records[split], dict, reading, str(path), labels, first)
     parts["train"] = _short_enough(folder.name, parts["train"], reading)
     digest = _fingerprint(paths)
     return NliCorpus(folder.name, fingerprint=digest, labels=labels, **parts)
@@ -221,7 +221,7 @@ def _own_record(
     return record | {key: row[key] for key in further if key in row}
 
 
-def read_unlabelled(
+def read_unlabeled(
     lines: Iterable[tuple[int, str]],
     path: Path,
     reading: NliReading,
@@ -292,19 +292,19 @@ def halves(examples: list[NliExample]) -> tuple[list[NliExample], list[NliExampl
 
 
 def read_file(path: Path, reading: NliReading) -> list[NliExample]:
-    """Read the labelled pairs of one file.
+    """Read the labeled pairs of one file.
 
     Raises:
-        DataError: the file is missing, malformed or without labelled pairs; names file and line.
+        DataError: the file is missing, malformed or without labeled pairs; names file and line.
     """
     if not path.is_file():
         raise DataError(f"{path} is missing: the corpus is incomplete")
     with path.open("rb") as stream:
         lines = (line for _, line in decoded_lines(stream, path))
-        return labelled(lines, parse_json_object, reading, str(path))
+        return labeled(lines, parse_json_object, reading, str(path))
 
 
-def labelled(
+def labeled(
     rows: Iterable[Row],
     record_of: Callable[[Row], Mapping[str, object]],
     reading: NliReading,
@@ -323,7 +323,7 @@ def labelled(
         first: number of the first row, for messages.
 
     Raises:
-        DataError: a malformed row, named by its number, or no labelled pair at all.
+        DataError: a malformed row, named by its number, or no labeled pair at all.
     """
     examples = []
     for number, row in enumerate(rows, start=first):
@@ -343,19 +343,19 @@ def labelled(
         except ValueError as error:
             raise DataError(f"{origin}:{number}: {error}") from None
     if not examples:
-        raise DataError(f"{origin} holds no labelled pair")
+        raise DataError(f"{origin} holds no labeled pair")
     return examples
 
 
 def check_size(source: SentencePairs, part: str, found: int, reading: NliReading) -> None:
-    """Compare the number of labelled pairs of a part with the published one.
+    """Compare the number of labeled pairs of a part with the published one.
 
     Raises:
         DataError: the numbers differ and ``reading.check_size`` is set.
     """
     if reading.check_size and found != source.sizes[part]:
         raise DataError(
-            f"{source.name} {part}: {found} labelled pairs, the published corpus has "
+            f"{source.name} {part}: {found} labeled pairs, the published corpus has "
             f"{source.sizes[part]}; to use a part of it, set data.check_size=false"
         )
 

@@ -1,6 +1,6 @@
 """Preparation of a parallel corpus in cached stages: vocabularies and ids.
 
-Text is normalised and tokenised, split into subwords, counted for vocabularies and encoded. Each
+Text is normalized and tokenized, split into subwords, counted for vocabularies and encoded. Each
 stage is cached in a folder named by a digest of the corpus and of all settings up to that stage.
 """
 
@@ -17,7 +17,7 @@ from repro.config.schema.text_pairs import EncodingSettings, TextSettings
 from repro.data.arrow import ArrowPairs, write_pairs
 from repro.data.pair import Pair
 from repro.data.parallel import ParallelCorpus, ParallelText, read_pairs, write_lines
-from repro.data.segmentation import SubwordSegmenter, moses_tokeniser
+from repro.data.segmentation import SubwordSegmenter, moses_tokenizer
 from repro.data.stages import cached_stage, identity_digest
 from repro.data.vocabulary import SPECIALS, Vocabulary
 from repro.errors import DataError
@@ -59,12 +59,12 @@ class PreparedCorpus:
 
         It returns the symbols of the line and their ids.
         """
-        normalise, _ = normalisers(self.corpus, text)
+        normalize, _ = normalizers(self.corpus, text)
         segment = SubwordSegmenter(self.codes) if text.merges else str
         extra = [SINK] if sink else []
 
         def encode(line: str) -> tuple[list[str], list[int]]:
-            symbols = [*segment(normalise(line)).split(), *extra]
+            symbols = [*segment(normalize(line)).split(), *extra]
             return symbols, self.source.encode(symbols)
 
         return encode
@@ -77,9 +77,9 @@ class PreparedCorpus:
         """
         if text.merges and not text.joint:
             raise DataError("data.joint=false: the merges of the target are not stored")
-        _, normalise = normalisers(self.corpus, text)
+        _, normalize = normalizers(self.corpus, text)
         segment = SubwordSegmenter(self.codes) if text.merges else str
-        return lambda line: self.target.encode(segment(normalise(line)).split())
+        return lambda line: self.target.encode(segment(normalize(line)).split())
 
 
 def prepare(
@@ -179,7 +179,7 @@ def _rewrite(
 
 
 def _write_words(corpus: ParallelCorpus, settings: TextSettings, folder: Path) -> None:
-    change = normalisers(corpus, settings)
+    change = normalizers(corpus, settings)
     for split, text in corpus.splits.items():
         _rewrite(text, change, _files(folder, split))
 
@@ -218,11 +218,11 @@ def prune_tests(
 
     def build(folder: Path) -> None:
         """Write ``<split>.0`` with the targets, ``<split>.<n>`` with each additional reference."""
-        tokenise = normalisers(corpus, words)
+        tokenize = normalizers(corpus, words)
         for split in corpus.tests:
             text = corpus.splits[split]
             kept = [
-                all(len(t(side).split()) <= longest for t, side in zip(tokenise, pair, strict=True))
+                all(len(t(side).split()) <= longest for t, side in zip(tokenize, pair, strict=True))
                 for pair in read_pairs(text)
             ]
             if not any(kept):
@@ -244,22 +244,22 @@ def prune_tests(
     return replace(corpus, splits=splits, references=references, fingerprint=digest)
 
 
-def normalisers(
+def normalizers(
     corpus: ParallelCorpus, settings: TextSettings
 ) -> tuple[Callable[[str], str], Callable[[str], str]]:
     """Return functions that turn a line of the source and of the target into tokens."""
     unknown = dict.fromkeys(corpus.unknown, SPECIALS[Vocabulary.UNK])
 
-    def normalise(text: str, side: str, language: str) -> str:
+    def normalize(text: str, side: str, language: str) -> str:
         if unknown:
             text = " ".join(unknown.get(word, word) for word in text.split())
         text = text.lower() if settings.lowercase else text
         text = strip_diacritics(text) if settings.strip_diacritics in (side, "both") else text
-        return " ".join(text.split()) if corpus.tokenised else moses_tokeniser(language)(text)
+        return " ".join(text.split()) if corpus.tokenised else moses_tokenizer(language)(text)
 
     return (
-        partial(normalise, side="source", language=corpus.source),
-        partial(normalise, side="target", language=corpus.target),
+        partial(normalize, side="source", language=corpus.source),
+        partial(normalize, side="target", language=corpus.target),
     )
 
 

@@ -1,4 +1,4 @@
-"""Words and subwords: Moses tokenisation (sacremoses) and byte pair encoding (subword-nmt)."""
+"""Words and subwords: Moses tokenization (sacremoses) and byte pair encoding (subword-nmt)."""
 
 import contextlib
 import io
@@ -18,28 +18,28 @@ _CACHE_SIZE = 1 << 19
 
 
 @lru_cache(maxsize=8)
-def moses_tokeniser(language: str) -> Callable[[str], str]:
+def moses_tokenizer(language: str) -> Callable[[str], str]:
     """Return a function that separates words and punctuation by spaces, as the Moses scripts do.
 
     The two-letter language code selects the list of abbreviations.
     """
     from sacremoses import MosesTokenizer  # takes a second to import
 
-    tokeniser = MosesTokenizer(lang=language)
-    return lambda text: str(tokeniser.tokenize(text, return_str=True, escape=False))
+    tokenizer = MosesTokenizer(lang=language)
+    return lambda text: str(tokenizer.tokenize(text, return_str=True, escape=False))
 
 
 @lru_cache(maxsize=8)
-def moses_detokeniser(language: str) -> Callable[[str], str]:
-    """Return an approximate inverse of what :func:`moses_tokeniser` returns; spaces may differ."""
+def moses_detokenizer(language: str) -> Callable[[str], str]:
+    """Return an approximate inverse of what :func:`moses_tokenizer` returns; spaces may differ."""
     from sacremoses import MosesDetokenizer
 
-    detokeniser = MosesDetokenizer(lang=language)
-    return lambda text: str(detokeniser.detokenize(text.split(), return_str=True))
+    detokenizer = MosesDetokenizer(lang=language)
+    return lambda text: str(detokenizer.detokenize(text.split(), return_str=True))
 
 
 class SubwordSegmenter:
-    """Byte pair encoding with learnt merges: ``codes`` in the format of subword-nmt.
+    """Byte pair encoding with learned merges: ``codes`` in the format of subword-nmt.
 
     References:
         Sennrich, Haddow & Birch (2016), Neural machine translation of rare words with subword
@@ -53,7 +53,7 @@ class SubwordSegmenter:
 
     @classmethod
     def learn(cls, sentences: Iterable[str], merges: int) -> "SubwordSegmenter":
-        """Learn merges from tokenised sentences; ties are broken by the symbols.
+        """Learn merges from tokenized sentences; ties are broken by the symbols.
 
         Sentences are read once and not stored: memory grows with the number of distinct words.
 
@@ -73,7 +73,7 @@ class SubwordSegmenter:
         atomic_write_text(path, self._codes)
 
     def __call__(self, sentence: str) -> str:
-        """Split the words of a tokenised sentence into subwords."""
+        """Split the words of a tokenized sentence into subwords."""
         found = []
         for word in filter(None, sentence.strip("\r\n ").split(" ")):
             if word not in self._pieces:

@@ -1,4 +1,4 @@
-"""Search for sentences in a corpus, irrespective of case, tokenisation and subwords."""
+"""Search for sentences in a corpus, irrespective of case, tokenization and subwords."""
 
 import html
 import re
@@ -11,9 +11,9 @@ from repro.data.vocabulary import SPECIALS, Vocabulary
 
 
 def sentence_key(text: str) -> str:
-    """Return letters and digits in lower case, which all tokenisations of a sentence share.
+    """Return letters and digits in lower case, which all tokenizations of a sentence share.
 
-    Entities such as ``&apos;``, which the Moses tokeniser writes, are resolved first.
+    Entities such as ``&apos;``, which the Moses tokenizer writes, are resolved first.
     """
     return "".join(letter for letter in html.unescape(text).lower() if letter.isalnum())
 

@@ -16,7 +16,7 @@ from repro.data.parallel import (
     read_pairs,
     write_lines,
 )
-from repro.data.segmentation import moses_tokeniser
+from repro.data.segmentation import moses_tokenizer
 from repro.data.stages import cached_stage
 from repro.errors import DataError
 
@@ -136,10 +136,10 @@ def _write(recipe: Recipe, other: str, files: Mapping[str, Path], folder: Path) 
 
 def length_filter(selection: Selection, other: str) -> Callable[[tuple[str, str]], bool]:
     """Return a predicate that checks the numbers of tokens of a pair."""
-    tokenisers = moses_tokeniser(other), moses_tokeniser("en")
+    tokenizers = moses_tokenizer(other), moses_tokenizer("en")
 
     def fits(pair: tuple[str, str]) -> bool:
-        lengths = [len(t(side).split()) for t, side in zip(tokenisers, pair, strict=True)]
+        lengths = [len(t(side).split()) for t, side in zip(tokenizers, pair, strict=True)]
         short, long = sorted(lengths)
         return long <= selection.longest and long <= selection.ratio * short
 

@@ -75,7 +75,7 @@ def beam_search(
         keep_attention: whether hypotheses carry their attention.
         min_length: smallest number of tokens in a hypothesis, EOS included. Shorter ones are
             excluded from the search and from ``certified`` and ``optimal``; probabilities of the
-            others are not renormalised.
+            others are not renormalized.
 
     Returns:
         One result per sentence, with at most ``K`` hypotheses.

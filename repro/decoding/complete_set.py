@@ -33,7 +33,7 @@ class CompleteSet:
         return sum(hypothesis.probability for hypothesis in self.hypotheses)
 
     @property
-    def normalised(self) -> bool:
+    def normalized(self) -> bool:
         """Return whether the mass is one, up to rounding (true of a proper model's finite set)."""
         return abs(self.mass - 1.0) <= MASS_TOLERANCE
 

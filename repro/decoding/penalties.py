@@ -18,7 +18,7 @@ class Penalties:
     ``|y|`` counts EOS, if the hypothesis is finished.
 
     Attributes:
-        length: ``α``; zero for no length normalisation.
+        length: ``α``; zero for no length normalization.
         coverage: ``β``; zero for no coverage penalty.
         floor: ``ε`` in (0, 1]: sparse attention may give a word exactly zero in total.
 
@@ -41,14 +41,14 @@ class Penalties:
             ValueError: there is a coverage penalty, and the hypothesis kept no attention.
         """
         steps = len(hypothesis.step_probabilities)
-        normalised = hypothesis.log_probability / ((5 + steps) / 6) ** self.length
+        normalized = hypothesis.log_probability / ((5 + steps) / 6) ** self.length
         if not self.coverage:
-            return normalised
+            return normalized
         if hypothesis.attention is None:
             raise ValueError("a coverage penalty needs hypotheses that keep their attention")
         coverage: list[float] = hypothesis.attention.double().sum(0).tolist()
         logarithms = (math.log(max(self.floor, min(1.0, total))) for total in coverage)
-        return normalised + self.coverage * sum(logarithms)
+        return normalized + self.coverage * sum(logarithms)
 
 
 def rescored(hypotheses: Sequence[Hypothesis], penalties: Penalties) -> list[Hypothesis]:

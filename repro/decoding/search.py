@@ -127,7 +127,7 @@ def grow(
         output = model.step(state, previous)
         check_probabilities(output.probs)
         probs = output.probs
-        if step < min_length:  # forbid EOS, without renormalising the rest
+        if step < min_length:  # forbid EOS, without renormalizing the rest
             probs = probs.clone()
             probs[:, Vocabulary.EOS] = 0.0
         attention = output.attention if keep_attention else output.attention[:, :0]

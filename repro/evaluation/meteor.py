@@ -35,10 +35,10 @@ def meteor(
     """Compute the corpus score of METEOR 1.5 in percent by the official program.
 
     Runs ``java -Xmx2G -jar <jar> hypotheses references -l <language>``, without ``-norm``, as
-    Malaviya et al. (2018) did: text is tokenised already.
+    Malaviya et al. (2018) did: text is tokenized already.
 
     Args:
-        hypotheses: translations, tokenised.
+        hypotheses: translations, tokenized.
         references: one for each.
         jar: ``meteor-1.5.jar``, next to its data folder.
         language: two-letter code of the target language.

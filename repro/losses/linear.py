@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from repro.losses.fenchel_young import FenchelYoungLoss, Reduction, check_reduction, reduce_losses
 from repro.mappings import Entmax
-from repro.mappings._arguments import centre, check_classes, integer, number
+from repro.mappings._arguments import center, check_classes, integer, number
 from repro.mappings._entmax import check_alpha
 
 _DENSITY = 1 / 64
@@ -124,9 +124,9 @@ def _solve(
     top = scores.amax(-1)
     support = None
     if torch.count_nonzero(probs) > _DENSITY * probs.numel():
-        best = mapping.conjugate_centered(centre(scores, -1)[0], probs, -1)
+        best = mapping.conjugate_centered(center(scores, -1)[0], probs, -1)
     else:
-        # max_Ω of the centred rows as a sum over the support, where both of its terms are nonzero.
+        # max_Ω of the centered rows as a sum over the support, where both of its terms are nonzero.
         tokens, columns = probs.nonzero(as_tuple=True)
         shares = probs[tokens, columns]
         below = _below(scores[tokens, columns], top[tokens])
@@ -139,8 +139,8 @@ def _solve(
 
 
 def _below(scores: Tensor, top: Tensor) -> Tensor:
-    """Return ``z - max z`` of single scores, given the maxima, as :func:`centre` computes it."""
-    return centre(torch.stack((scores, top), -1), -1)[0][..., 0]
+    """Return ``z - max z`` of single scores, given the maxima, as :func:`center` computes it."""
+    return center(torch.stack((scores, top), -1), -1)[0][..., 0]
 
 
 def _sparse(tokens: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:

@@ -4,7 +4,7 @@ Functions: :func:`softmax`, :func:`sparsemax`, :func:`entmax`, :func:`entmax15`,
 :func:`fusedmax`, :func:`oscarmax`, :func:`sq_pnorm_max`, :func:`normmax`, :func:`budget`, and,
 under upper bounds, :func:`csoftmax`, :func:`csparsemax`. Modules with the same names in CamelCase
 share the interface :class:`ProbabilityMap`. :func:`regularized` derives a mapping from any
-differentiable regulariser. :data:`MAPPINGS` lists them all, for configuration, property tests,
+differentiable regularizer. :data:`MAPPINGS` lists them all, for configuration, property tests,
 benchmarks and plots.
 """
 
@@ -74,12 +74,12 @@ class MappingSpec:
         function: the public function, called as ``function(scores, mask=None, dim=-1)``.
         reference: slow implementation on the last axis in float64 to test against.
         sparse: whether it returns exact zeros on finite scores.
-        color: plot colour.
+        color: plot color.
         marker: plot marker.
-        line: plot line style; no two mappings share colour and line.
+        line: plot line style; no two mappings share color and line.
         bounded: whether function, module and reference take upper bounds as second argument.
         sequential: whether the order of the entries matters; then even an allowed entry of mass
-            zero separates its neighbours.
+            zero separates its neighbors.
     """
 
     name: str

@@ -54,14 +54,14 @@ def in_double(tensor: Tensor) -> Tensor:
     return tensor if tensor.device.type == "mps" else tensor.double()
 
 
-def centre(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+def center(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Subtract the largest score of every row of ``n >= 1`` scores along ``dim``.
 
     The result is finite unless a score is NaN: ``+inf`` entries tie at the maximum, and ``-inf``
     becomes the lowest finite number, too low for any support.
 
     Returns:
-        The centred scores, at most zero, and the maxima with size 1 on ``dim`` (not clamped).
+        The centered scores, at most zero, and the maxima with size 1 on ``dim`` (not clamped).
     """
     top = scores.amax(dim, keepdim=True)
     largest = torch.finfo(scores.dtype).max
@@ -75,17 +75,17 @@ def divided_by_gamma(scores: Tensor, gamma: float, dim: int) -> Tensor:
     Dividing first could overflow, and would round each quotient relative to its own magnitude,
     which can far exceed the difference of two quotients. The shift changes no distribution and
     therefore has no gradient. ``±inf`` and NaN stay, and an entry becomes ``-inf`` only if
-    :func:`centre` would treat it as forbidden. For ``γ = 1`` the scores are returned unchanged.
+    :func:`center` would treat it as forbidden. For ``γ = 1`` the scores are returned unchanged.
     """
     if gamma == 1 or scores.size(dim) == 0:
         return scores
     largest = torch.finfo(scores.dtype).max
     shift = scores.detach().amax(dim, keepdim=True).clamp(-largest, largest)
-    centred = scores - shift
-    # Half the lowest number is below any support, and not so low that centre() clamps it.
+    centered = scores - shift
+    # Half the lowest number is below any support, and not so low that center() clamps it.
     tiny = torch.finfo(scores.dtype).tiny  # below it γ would be rounded to zero
-    scaled = (centred / max(gamma, tiny)).clamp(min=-largest / 2)
-    return scaled.masked_fill(centred <= -largest, -torch.inf)
+    scaled = (centered / max(gamma, tiny)).clamp(min=-largest / 2)
+    return scaled.masked_fill(centered <= -largest, -torch.inf)
 
 
 def is_concrete(tensor: Tensor) -> bool:

@@ -9,7 +9,7 @@ from torch import Tensor
 from repro.mappings._arguments import (
     allowed_scores,
     cast_like,
-    centre,
+    center,
     check_broadcast,
     check_floating,
     is_concrete,
@@ -359,9 +359,9 @@ def bounded_value(
     """
     probs, kkt_status = BoundedFunction.run(scores, upper, total, order, math.inf)
     held = probs.detach()
-    centred, top = centre(scores.detach().masked_fill(held == 0, -torch.inf), -1)
+    centered, top = center(scores.detach().masked_fill(held == 0, -torch.inf), -1)
     shifted = torch.where(torch.as_tensor(total, device=top.device) == 0, 0.0, total * top)
-    best = (held * centred).sum(-1) - tsallis(held, order, -1) + shifted.squeeze(-1)
+    best = (held * centered).sum(-1) - tsallis(held, order, -1) + shifted.squeeze(-1)
     # Heights are ``z - Ω'(p)``, shifted to be finite; interior entries have the same, the level.
     largest = torch.finfo(scores.dtype).max
     shift = top.clamp(-largest, largest)

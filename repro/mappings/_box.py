@@ -1,7 +1,7 @@
 """Distributions under upper bounds, whose active set is found exactly by sorting.
 
 If the bounds of large scores are small, the threshold lies far below these scores. A row is
-therefore not centred at its largest score but at its *anchor*: the score at which the bounds,
+therefore not centered at its largest score but at its *anchor*: the score at which the bounds,
 accumulated in descending order of the scores, first reach the total. The distance of the threshold
 from the anchor is at most the largest bound. Without bounds the anchor is the largest score.
 An entry is *full* if its upper bound is active.
@@ -17,7 +17,7 @@ _REFINEMENTS = 2
 _FULL_MARGIN = 64
 """Number of ``eps`` by which a share must exceed its bound, in logarithms, to be full at once."""
 _LOWEST = -2.0
-"""Centred scores are clamped here, below every threshold: bounds or totals are at most one."""
+"""Centered scores are clamped here, below every threshold: bounds or totals are at most one."""
 
 
 def box_projection(scores: Tensor, upper: Tensor, total: float | Tensor) -> tuple[Tensor, Tensor]:
@@ -33,22 +33,22 @@ def box_projection(scores: Tensor, upper: Tensor, total: float | Tensor) -> tupl
     Returns:
         The distributions, and the KKT status of their entries.
     """
-    centred, limit, tight = _anchored(scores, upper, total)
+    centered, limit, tight = _anchored(scores, upper, total)
     bound = torch.minimum(upper, limit)
     # τ <= 0: an entry above its bound is full however large it is; now x and x - u are small.
-    centred = torch.minimum(centred, bound).clamp(min=_LOWEST)
-    centred, bound, limit = centred.double(), bound.double(), limit.double()
+    centered = torch.minimum(centered, bound).clamp(min=_LOWEST)
+    centered, bound, limit = centered.double(), bound.double(), limit.double()
     # The sum of the entries is piecewise linear in the threshold: as that decreases, an entry
     # becomes positive at x and full at x - u. These breakpoints are sorted and the sum accumulated.
-    breakpoints, permutation = torch.cat([centred, centred - bound], -1).sort(-1, descending=True)
-    slope = (1.0 - 2.0 * (permutation >= scores.size(-1)).to(centred.dtype)).cumsum(-1)
+    breakpoints, permutation = torch.cat([centered, centered - bound], -1).sort(-1, descending=True)
+    slope = (1.0 - 2.0 * (permutation >= scores.size(-1)).to(centered.dtype)).cumsum(-1)
     gaps = breakpoints[..., :-1] - breakpoints[..., 1:]
     filled = (slope[..., :-1] * gaps).cumsum(-1)
     filled = torch.cat([torch.zeros_like(limit * gaps[..., :1]), filled], -1)
     segment = ((filled < limit).sum(-1, keepdim=True) - 1).clamp_min_(0)
     missing = limit - filled.gather(-1, segment)
     tau = breakpoints.gather(-1, segment) - missing / slope.gather(-1, segment).clamp_min_(1.0)
-    distance = centred - tau
+    distance = centered - tau
     for _ in range(_REFINEMENTS):
         probs = torch.minimum(distance.relu(), bound)
         full = distance >= bound
@@ -67,14 +67,14 @@ def bounded_softmax(scores: Tensor, upper: Tensor, total: float | Tensor) -> tup
 
     Arguments and results are those of :func:`box_projection`; bounds and total may be of any size.
     """
-    centred, limit, tight = _anchored(scores, upper, total)
+    centered, limit, tight = _anchored(scores, upper, total)
     # In descending order of z - log u the full entries come first; each is tested against the mass
     # that those before it leave. Entries within rounding of their bounds are decided by the passes
     # below, which can add entries to the full ones but not remove any.
-    key, permutation = (centred - upper.log()).sort(-1, descending=True)
+    key, permutation = (centered - upper.log()).sort(-1, descending=True)
     bounds = upper.gather(-1, permutation)
     left = limit - (bounds.cumsum(-1) - bounds)
-    rest = centred.gather(-1, permutation).flip(-1).logcumsumexp(-1).flip(-1)
+    rest = centered.gather(-1, permutation).flip(-1).logcumsumexp(-1).flip(-1)
     full = left.clamp_min_(0.0).log_() + key - _FULL_MARGIN * torch.finfo(key.dtype).eps >= rest
     full = torch.zeros_like(full).scatter(-1, permutation, full) & (upper < torch.inf)
     finite = scores.clamp(max=torch.finfo(scores.dtype).max)

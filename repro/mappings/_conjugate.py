@@ -1,11 +1,11 @@
-"""Regularisers and their conjugates ``max_Ω(z) = max_q <q, z> - Ω(q)``."""
+"""Regularizers and their conjugates ``max_Ω(z) = max_q <q, z> - Ω(q)``."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from repro.mappings._arguments import centre, check_classes
+from repro.mappings._arguments import center, check_classes
 from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._entmax import decay_curvature, decay_ratio, entmax_forward, on_support
 from repro.mappings.kernels.dispatch import in_torch
@@ -43,14 +43,14 @@ def entmax_loss(scores: Tensor, target: Tensor, r: float, ignored: int) -> tuple
     The loss is zero where the target is ``ignored``, and NaN where it is not a class and values
     cannot be read; if they can, an IndexError is raised.
     """
-    probs, (centred, _) = entmax_forward(scores, r), centre(scores, -1)
+    probs, (centered, _) = entmax_forward(scores, r), center(scores, -1)
     skipped = target == ignored
     chosen = target.masked_fill(skipped, 0)
     check_classes(chosen, scores.size(-1))
     wrong = (chosen < 0) | (chosen >= scores.size(-1))
     chosen = chosen.masked_fill(wrong, 0).unsqueeze(-1)
-    best = (probs * centred).sum(-1) - tsallis(probs, r, -1)
-    losses = (best - centred.gather(-1, chosen).squeeze(-1)).clamp(min=0)
+    best = (probs * centered).sum(-1) - tsallis(probs, r, -1)
+    losses = (best - centered.gather(-1, chosen).squeeze(-1)).clamp(min=0)
     forbidden = scores.gather(-1, chosen).squeeze(-1) == -torch.inf
     losses = losses.masked_fill(forbidden, torch.inf).masked_fill(wrong, torch.nan)
     return losses.masked_fill(skipped, 0.0), probs
@@ -66,7 +66,7 @@ def entmax_loss_backward(probs: Tensor, target: Tensor, grads: Tensor, ignored: 
 
 
 class HeldTsallis(DifferentiableFunction):
-    """Tsallis regulariser at the maximiser ``p``, differentiated in its order ``r`` only.
+    """Tsallis regularizer at the maximizer ``p``, differentiated in its order ``r`` only.
 
     By Danskin's theorem ``p`` counts as constant. Its graph is still used in the backward pass,
     as second derivatives depend on how ``p`` changes.
@@ -102,7 +102,7 @@ def _order_terms(probs: Tensor, r: Tensor) -> Tensor:
 
 
 class Danskin(DifferentiableFunction):
-    """Maximum whose gradient in the scores is, by Danskin's theorem, the maximiser ``p``."""
+    """Maximum whose gradient in the scores is, by Danskin's theorem, the maximizer ``p``."""
 
     @staticmethod
     def forward(scores: Tensor, probs: Tensor, value: Tensor, dim: int) -> Tensor:
@@ -111,7 +111,7 @@ class Danskin(DifferentiableFunction):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Save the maximiser with its graph: its derivative is the Hessian."""
+        """Save the maximizer with its graph: its derivative is the Hessian."""
         _, probs, _, ctx.dim = inputs
         ctx.save_for_backward(probs)
 

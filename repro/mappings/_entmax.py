@@ -10,7 +10,7 @@ from torch import Tensor
 from repro.mappings._arguments import (
     allowed_scores,
     cast_like,
-    centre,
+    center,
     check_gamma,
     check_per_row,
     divided_by_gamma,
@@ -37,7 +37,7 @@ def softmax(
     ``scores``, ``mask``, ``dim``, the result and errors are as in :class:`ProbabilityMap`.
 
     Args:
-        gamma: strength of the regulariser, positive; larger is flatter.
+        gamma: strength of the regularizer, positive; larger is flatter.
 
     References:
         Peters et al. (2019), Eqs. 4 and 7.
@@ -55,7 +55,7 @@ def sparsemax(
     ``scores``, ``mask``, ``dim``, the result and errors are as in :class:`ProbabilityMap`.
 
     Args:
-        gamma: strength of the regulariser, positive; larger is flatter.
+        gamma: strength of the regularizer, positive; larger is flatter.
 
     References:
         Martins & Astudillo (2016), Eq. 2; Peters et al. (2019), Eq. 5.
@@ -71,7 +71,7 @@ def _tempered(scores: Tensor, gamma: float, mask: Tensor | None, dim: int) -> Te
 def entmax(
     scores: Tensor, alpha: float | Tensor = 1.5, *, mask: Tensor | None = None, dim: int = -1
 ) -> Tensor:
-    r"""Map scores to a sparse distribution by Tsallis-regularised argmax.
+    r"""Map scores to a sparse distribution by Tsallis-regularized argmax.
 
     .. math:: p = \arg\max_{q \in \Delta^n} \langle q, z \rangle
               - \frac{1}{\alpha(\alpha - 1)} \sum_j (q_j^\alpha - q_j)
@@ -212,13 +212,13 @@ def _of_rows(r: Tensor, rows: Tensor) -> Tensor:
 
 @in_torch
 def entmax_forward(scores: Tensor, r: float | Tensor) -> Tensor:
-    """Centre, solve for the threshold in double precision, normalise.
+    """Center, solve for the threshold in double precision, normalize.
 
     Single precision would lose entries tied at the threshold and, above ``α = 2``, where the
     map is not Lipschitz, all small ones.
     """
-    centred, top = centre(scores, -1)
-    wide = in_double(centred)
+    centered, top = center(scores, -1)
+    wide = in_double(centered)
     if isinstance(r, Tensor):
         convex = is_concrete(r) and bool((r <= 1).all())
         powers = entmax_powers(wide, r, convex)
@@ -230,7 +230,7 @@ def entmax_forward(scores: Tensor, r: float | Tensor) -> Tensor:
         powers = entmax_powers(wide, r, r <= 1)
     probs = cast_like(scores, powers.div_(powers.sum(-1, keepdim=True)))
     if isinstance(r, Tensor) or r < 0:  # there even the lowest finite number has mass
-        lowest = centred <= -torch.finfo(scores.dtype).max
+        lowest = centered <= -torch.finfo(scores.dtype).max
         probs.masked_fill_(lowest & torch.as_tensor(r < 0), 0.0)
     return probs.masked_fill_(top == -torch.inf, 0.0)
 
@@ -267,8 +267,8 @@ def entmax_backward_rows(probs: Tensor, grad: Tensor, orders: Tensor) -> tuple[T
 
 def _order_terms(probs: Tensor, r: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
     """Return ``J g``, and the terms of the sum that is the gradient of ``r``."""
-    moved, centred = apply_jacobian(probs, r, grad)
-    return moved, -order_curvature(probs, r) * centred
+    moved, centered = apply_jacobian(probs, r, grad)
+    return moved, -order_curvature(probs, r) * centered
 
 
 def apply_jacobian(probs: Tensor, r: float | Tensor, vector: Tensor) -> tuple[Tensor, Tensor]:
@@ -296,13 +296,13 @@ def apply_jacobian(probs: Tensor, r: float | Tensor, vector: Tensor) -> tuple[Te
     shares, wide = in_double(probs), in_double(vector)
     slope, smallest = _relative_slope(shares, r)
     wide = wide - wide.gather(-1, smallest)
-    centred = wide - (wide * slope).sum(-1, keepdim=True) / _total(slope)
+    centered = wide - (wide * slope).sum(-1, keepdim=True) / _total(slope)
     support = shares > 0
     logs = on_support(shares, support).log()
     half = (0.5 * (1 - r) * logs).exp().clamp(max=torch.finfo(slope.dtype).max) * support
     limit = torch.finfo(probs.dtype).max
-    moved = (centred * half * half).clamp(-limit, limit)
-    return moved.to(probs.dtype), centred.to(probs.dtype)
+    moved = (centered * half * half).clamp(-limit, limit)
+    return moved.to(probs.dtype), centered.to(probs.dtype)
 
 
 def _total(slope: Tensor) -> Tensor:

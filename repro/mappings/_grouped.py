@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 
 from repro.mappings._arguments import (
     allowed_scores,
-    centre,
+    center,
     check_gamma,
     divided_by_gamma,
     like_scores,
@@ -50,9 +50,9 @@ def fusedmax(
 
     Args:
         lam: ``λ``, at least zero; larger values give fewer segments, zero is sparsemax.
-        gamma: strength of the regulariser, positive; larger is flatter.
+        gamma: strength of the regularizer, positive; larger is flatter.
 
-    The neighbours of a forbidden entry count as adjacent. Entries of a segment are exactly equal.
+    The neighbors of a forbidden entry count as adjacent. Entries of a segment are exactly equal.
 
     References:
         Niculae & Blondel (2017), Propositions 2 (value) and 3 (derivative).
@@ -86,8 +86,8 @@ def oscarmax(
 
     Args:
         lam: ``λ``, at least zero; larger values give fewer clusters, zero is sparsemax.
-        gamma: strength of the regulariser, positive; larger is flatter.
-        variant: ``"exact"`` is the minimiser; ``"paper"`` is the published approximation, which is
+        gamma: strength of the regularizer, positive; larger is flatter.
+        variant: ``"exact"`` is the minimizer; ``"paper"`` is the published approximation, which is
             not invariant to shifts. Both agree if all scores exceed ``γ λ n`` or none exceeds
             ``-γ λ n``.
 
@@ -104,7 +104,7 @@ def oscarmax(
     if scores.size(dim) == 0:
         return scores.clone()
     if variant == "paper":
-        # Scores must not be centred, since this variant is not invariant to a common shift.
+        # Scores must not be centered, since this variant is not invariant to a common shift.
         return like_scores(sparsemax(_oscar_prox(to_last(wide / gamma, dim), lam)), scores, dim)
     rows = to_last(divided_by_gamma(wide, gamma, dim), dim)
     return like_scores(GroupedFunction.run(rows, lam, "oscarmax_forward")[0], scores, dim)
@@ -125,9 +125,9 @@ def check_oscar(lam: float, variant: str) -> float:
     return check_lam(lam)
 
 
-def is_present(centred: Tensor) -> Tensor:
-    """Return the mask of allowed entries, given the result of :func:`centre`."""
-    return ~(centred <= -torch.finfo(centred.dtype).max)
+def is_present(centered: Tensor) -> Tensor:
+    """Return the mask of allowed entries, given the result of :func:`center`."""
+    return ~(centered <= -torch.finfo(centered.dtype).max)
 
 
 def heights_below(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -136,10 +136,10 @@ def heights_below(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     Returns:
         The differences, the mask of the allowed entries, and the largest scores (not clamped).
     """
-    centred, top = centre(scores, -1)
+    centered, top = center(scores, -1)
     largest = torch.finfo(scores.dtype).max
     heights = scores.clamp(max=largest).double() - top.clamp(-largest, largest).double()
-    return heights, is_present(centred), top
+    return heights, is_present(centered), top
 
 
 def project(levels: Tensor, present: Tensor, top: Tensor) -> Tensor:
@@ -151,8 +151,8 @@ def project(levels: Tensor, present: Tensor, top: Tensor) -> Tensor:
         top: the largest score of every row; ``-inf`` if nothing is allowed.
     """
     levels = levels.masked_fill(~present, -torch.inf)
-    centred = levels - levels.amax(-1, keepdim=True).clamp(min=-torch.finfo(levels.dtype).max)
-    powers = sparsemax_powers(centred.clamp(min=-2.0))
+    centered = levels - levels.amax(-1, keepdim=True).clamp(min=-torch.finfo(levels.dtype).max)
+    powers = sparsemax_powers(centered.clamp(min=-2.0))
     probs = powers / powers.sum(-1, keepdim=True)
     return probs.masked_fill(top == -torch.inf, 0.0)
 
@@ -242,7 +242,7 @@ def _oscar_prox(scores: Tensor, lam: float) -> Tensor:
 class Fusedmax(ProbabilityMap):
     r"""Module form of :func:`fusedmax`, with ``Ω(p) = γ (½ ‖p‖² - ½ + λ Σ |p_{i+1} - p_i|)``.
 
-    On one-hot distributions ``Ω`` is not zero but ``γ λ`` times the number of neighbours of the
+    On one-hot distributions ``Ω`` is not zero but ``γ λ`` times the number of neighbors of the
     entry that is one; see :meth:`omega_one_hot`. Under a mask, :meth:`value` takes the differences
     between consecutive allowed entries.
     """
@@ -263,21 +263,21 @@ class Fusedmax(ProbabilityMap):
         variation = probs.diff(dim=dim).abs().sum(dim)
         return self.gamma * (tsallis(probs, 1.0, dim) + self.lam * variation)
 
-    def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+    def conjugate_centered(self, centered: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``<p, z> - Ω(p)``, with differences between consecutive allowed entries."""
-        allowed, permutation = is_present(centred).sort(dim=dim, descending=True, stable=True)
+        allowed, permutation = is_present(centered).sort(dim=dim, descending=True, stable=True)
         held = probs.detach().gather(dim, permutation)
         pairs = held.diff(dim=dim).abs() * allowed.narrow(dim, 1, held.size(dim) - 1)
         variation = self.lam * pairs.sum(dim)
-        linear = (probs.detach() * centred).sum(dim)
+        linear = (probs.detach() * centered).sum(dim)
         return linear - self.gamma * (tsallis(held, 1.0, dim) + variation)
 
-    def omega_one_hot(self, centred: Tensor, chosen: Tensor, dim: int = -1) -> Tensor:
-        """Return ``Ω(e_y)``: ``γ λ`` times the number of allowed neighbours of ``y``."""
-        present = is_present(centred)
+    def omega_one_hot(self, centered: Tensor, chosen: Tensor, dim: int = -1) -> Tensor:
+        """Return ``Ω(e_y)``: ``γ λ`` times the number of allowed neighbors of ``y``."""
+        present = is_present(centered)
         rank = present.cumsum(dim).gather(dim, chosen)
-        neighbours = (rank > 1).to(centred.dtype) + (rank < present.sum(dim, keepdim=True))
-        return self.gamma * (self.lam * neighbours.squeeze(dim))
+        neighbors = (rank > 1).to(centered.dtype) + (rank < present.sum(dim, keepdim=True))
+        return self.gamma * (self.lam * neighbors.squeeze(dim))
 
 
 class Oscarmax(ProbabilityMap):
@@ -307,12 +307,12 @@ class Oscarmax(ProbabilityMap):
         ranks = torch.arange(ordered.size(-1), dtype=probs.dtype, device=probs.device)
         return self.gamma * (tsallis(probs, 1.0, dim) - self.lam * (ordered * ranks).sum(-1))
 
-    def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+    def conjugate_centered(self, centered: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``<p, z> - Ω(p)``.
 
         Raises:
-            ValueError: the variant is ``"paper"``, whose result is not a maximiser.
+            ValueError: the variant is ``"paper"``, whose result is not a maximizer.
         """
         if self.variant == "paper":
-            raise ValueError("only variant='exact' of oscarmax is a maximiser and has a value")
-        return super().conjugate_centered(centred, probs, dim)
+            raise ValueError("only variant='exact' of oscarmax is a maximizer and has a value")
+        return super().conjugate_centered(centered, probs, dim)

@@ -1,4 +1,4 @@
-r"""Mappings regularised by a norm: α-normmax and sq-pnorm-max.
+r"""Mappings regularized by a norm: α-normmax and sq-pnorm-max.
 
 α-normmax is ``p ∝ h^{1/(α-1)}`` with ``h = [z - τ]_+`` and ``Σ h^{α/(α-1)} = 1``. The terms of that
 sum are also the entmax, with parameter ``2 - 1/α``, of the scores divided by ``r = 1 - 1/α``;
@@ -18,7 +18,7 @@ from torch import Tensor
 from repro.mappings._arguments import (
     allowed_scores,
     cast_like,
-    centre,
+    center,
     check_gamma,
     divided_by_gamma,
     is_concrete,
@@ -44,11 +44,11 @@ _ROUNDING = 64 * torch.finfo(torch.float64).eps
 def normmax(
     scores: Tensor, alpha: float | Tensor = 2.0, *, mask: Tensor | None = None, dim: int = -1
 ) -> Tensor:
-    r"""Map scores to a sparse distribution by norm-regularised argmax.
+    r"""Map scores to a sparse distribution by norm-regularized argmax.
 
     .. math:: p = \arg\max_{q \in \Delta^n} \langle q, z \rangle - \lVert q \rVert_\alpha
 
-    The regulariser is flat near the corners and steep near the centre: compared with entmax the
+    The regularizer is flat near the corners and steep near the center: compared with entmax the
     support is small and the mass on it even. As ``α`` grows the distribution tends to the uniform
     one on the support of sparsemax; as ``α`` falls to one, to the argmax.
 
@@ -73,9 +73,9 @@ class NormmaxFunction(DifferentiableFunction):
 
     @staticmethod
     def forward(scores: Tensor, alpha: float | Tensor) -> Tensor:
-        """Centre, solve for the threshold, normalise; in float64."""
-        centred, top = centre(scores, -1)
-        wide = centred.double()
+        """Center, solve for the threshold, normalize; in float64."""
+        centered, top = center(scores, -1)
+        wide = centered.double()
         if isinstance(alpha, float) and alpha == 2.0:
             powers = entmax15_powers(2 * wide).sqrt_()
         else:
@@ -114,7 +114,7 @@ def _slope(probs: Tensor, alpha: float | Tensor) -> Tensor:
 
 
 def alpha_derivative(probs: Tensor, alpha: Tensor) -> Tensor:
-    """Return ``∂p/∂α``: effects at a fixed threshold, through it and through normalisation."""
+    """Return ``∂p/∂α``: effects at a fixed threshold, through it and through normalization."""
     relative, support, _ = _relative(probs)
     norm = _power_sum(relative, support, alpha) ** (1 / alpha)
     heights = relative / norm
@@ -166,7 +166,7 @@ class Normmax(ProbabilityMap):
 
     Args:
         alpha: a number above one; a tensor with size 1 on the axis of the distributions, kept as
-            a buffer; or an ``nn.Parameter``, learned without reparametrisation.
+            a buffer; or an ``nn.Parameter``, learned without reparametrization.
     """
 
     settings = ("alpha",)
@@ -185,12 +185,12 @@ class Normmax(ProbabilityMap):
         """Return ``‖p‖_α - 1``."""
         return norm(probs, self.alpha, dim).squeeze(dim) - 1
 
-    def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+    def conjugate_centered(self, centered: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``<p, z> - Ω(p)``, differentiable in a tensor alpha."""
-        exponent = _exponent(self.alpha, centred, dim)
-        probs, centred = to_last(probs, dim), to_last(centred, dim)
+        exponent = _exponent(self.alpha, centered, dim)
+        probs, centered = to_last(probs, dim), to_last(centered, dim)
         held = probs.detach()
-        best = (held * centred).sum(-1) - norm(held, exponent).squeeze(-1) + 1
+        best = (held * centered).sum(-1) - norm(held, exponent).squeeze(-1) + 1
         if not isinstance(exponent, Tensor):
             return best
         # The derivative of the norm in alpha at a fixed p, with its graph for second derivatives.
@@ -215,7 +215,7 @@ def sq_pnorm_max(
 
     Args:
         p: the exponent of the norm, in ``(1, 2]``; 2 is sparsemax.
-        gamma: strength of the regulariser, positive; larger is flatter.
+        gamma: strength of the regularizer, positive; larger is flatter.
 
     References:
         Niculae & Blondel (2017), §3.1, Eq. 8 and Proposition 1.
@@ -287,9 +287,9 @@ class PnormFunction(DifferentiableFunction):
 
 @in_torch
 def sq_pnorm_max_forward(scores: Tensor, p: float) -> Tensor:
-    """Centre, solve for the threshold, normalise; in float64."""
-    centred, top = centre(scores, -1)
-    wide, dual = centred.double(), p / (p - 1)
+    """Center, solve for the threshold, normalize; in float64."""
+    centered, top = center(scores, -1)
+    wide, dual = centered.double(), p / (p - 1)
     # Newton's method in a bracket of c = -τ; a step that leaves it, or is longer than half the
     # one before, is replaced by bisection. A row is frozen once its step is rounding error, so
     # that it does not depend on the rest of the batch.

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from repro.mappings._arguments import allowed_scores, centre, like_scores, to_last
+from repro.mappings._arguments import allowed_scores, center, like_scores, to_last
 from repro.mappings._entmax import apply_jacobian, check_alpha
 from repro.mappings._norm import SqPnormMax
 from repro.mappings.modules import Entmax
@@ -28,7 +28,7 @@ class PublishedEntmax(Entmax):
     Args:
         alpha: a number; ``"sort"`` takes 1.5 and 2 only.
         solver: ``"sort"`` (Algorithm 2 for α = 1.5, its counterpart for sparsemax) or
-            ``"bisection"`` (Algorithm 1, 50 passes, then normalised).
+            ``"bisection"`` (Algorithm 1, 50 passes, then normalized).
 
     Raises:
         ValueError: the solver is unknown, or cannot solve for this ``alpha``.
@@ -66,8 +66,8 @@ class _PublishedEntmax(Function):
 
     @staticmethod
     def forward(scores: Tensor, alpha: float, solver: str) -> Tensor:
-        centred, top = centre(scores, -1)
-        probs = _SOLVERS[solver]((alpha - 1) * centred, alpha)
+        centered, top = center(scores, -1)
+        probs = _SOLVERS[solver]((alpha - 1) * centered, alpha)
         return probs.masked_fill_(top == -torch.inf, 0.0)
 
     @staticmethod
@@ -123,7 +123,7 @@ class FistaPnormMax(SqPnormMax):
 
     Args:
         p: the exponent of the norm, in ``(1, 2]``.
-        gamma: strength of the regulariser, positive.
+        gamma: strength of the regularizer, positive.
         tolerance: largest entry of the fixed-point residual at which the solver may stop.
 
     References:

@@ -15,12 +15,12 @@ def softmax_by_definition(scores: Tensor) -> Tensor:
 
 def sparsemax_by_sorting(scores: Tensor) -> Tensor:
     """Compute sparsemax of the last axis; Martins & Astudillo (2016), Algorithm 1."""
-    centred = scores.double() - scores.double().amax(-1, keepdim=True)
-    ordered = centred.sort(-1, descending=True).values
+    centered = scores.double() - scores.double().amax(-1, keepdim=True)
+    ordered = centered.sort(-1, descending=True).values
     ranks = torch.arange(1, ordered.size(-1) + 1, dtype=torch.float64)
     thresholds = (ordered.cumsum(-1) - 1) / ranks
     size = (ordered > thresholds).sum(-1, keepdim=True)
-    return (centred - thresholds.gather(-1, size - 1)).clamp(min=0)
+    return (centered - thresholds.gather(-1, size - 1)).clamp(min=0)
 
 
 def entmax_by_bisection(scores: Tensor, alpha: float = 1.5, passes: int = 200) -> Tensor:
@@ -33,8 +33,8 @@ def entmax_by_bisection(scores: Tensor, alpha: float = 1.5, passes: int = 200) -
 
 def fusedmax_by_splitting(scores: Tensor, lam: float = 0.1) -> Tensor:
     """Compute fusedmax of the last axis: total variation by its level sets, then sparsemax."""
-    centred = scores.double() - scores.double().amax(-1, keepdim=True)
-    rows = centred.reshape(-1, scores.size(-1)).tolist()
+    centered = scores.double() - scores.double().amax(-1, keepdim=True)
+    rows = centered.reshape(-1, scores.size(-1)).tolist()
     levels = [_split(row, 0, 0, lam) for row in rows]
     return sparsemax_by_sorting(torch.tensor(levels, dtype=torch.float64).view(scores.shape))
 
@@ -42,7 +42,7 @@ def fusedmax_by_splitting(scores: Tensor, lam: float = 0.1) -> Tensor:
 def _split(row: list[float], left: int, right: int, lam: float) -> list[float]:
     """Return the proximal operator of ``λ Σ |y_{i+1} - y_i|`` at a part of a row.
 
-    The neighbours outside it, ``left`` and ``right``, are above (1), below (-1) or missing (0). The
+    The neighbors outside it, ``left`` and ``right``, are above (1), below (-1) or missing (0). The
     optimal set of entries above the best constant level is found. If it is empty or everything, the
     solution is that constant; otherwise each run inside or outside the set is solved on its own.
     """
@@ -78,8 +78,8 @@ def oscarmax_by_pooling(scores: Tensor, lam: float = 0.01) -> Tensor:
     """Compute oscarmax of the last axis: sort, pool adjacent violators, project."""
     from scipy.optimize import isotonic_regression  # slow to import
 
-    centred = scores.double() - scores.double().amax(-1, keepdim=True)
-    ordered, permutation = centred.sort(-1, descending=True)
+    centered = scores.double() - scores.double().amax(-1, keepdim=True)
+    ordered, permutation = centered.sort(-1, descending=True)
     raised = ordered + lam * torch.arange(scores.size(-1), dtype=torch.float64)
     rows = raised.reshape(-1, scores.size(-1)).tolist()
     levels = [isotonic_regression(row, increasing=False).x.tolist() for row in rows]
@@ -129,12 +129,12 @@ def _at_threshold(
 ) -> Tensor:
     """Return ``response(z - τ)`` for the ``τ`` at which it sums to the total; zero at ``-inf``."""
     top = scores.double().amax(-1, keepdim=True)
-    centred = scores.double() - top
-    finite = centred.masked_fill(centred == -torch.inf, 0.0)
+    centered = scores.double() - top
+    finite = centered.masked_fill(centered == -torch.inf, 0.0)
     reach = 1 + math.log(scores.size(-1))
     low, high = finite.amin(-1, keepdim=True) - reach, torch.full_like(top, reach)
     for _ in range(passes):
         middle = (low + high) / 2
-        enough = response(centred - middle).sum(-1, keepdim=True) >= total
+        enough = response(centered - middle).sum(-1, keepdim=True) >= total
         low, high = torch.where(enough, middle, low), torch.where(enough, high, middle)
-    return response(centred - low)
+    return response(centered - low)

@@ -151,7 +151,7 @@ def _(
 def decreasing_blocks(values: Tensor) -> Tensor:
     """Solve ``min_y ‖y - u‖²`` subject to ``y_1 >= y_2 >= ...`` along the last axis.
 
-    Two neighbouring blocks whose means do not decrease have the same value in the solution (the
+    Two neighboring blocks whose means do not decrease have the same value in the solution (the
     lemma of pool-adjacent-violators), so all such pairs are pooled in one sweep. Every sweep but
     the last pools at least one pair.
 

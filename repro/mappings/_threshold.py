@@ -1,6 +1,6 @@
 """Root finding for α-entmax, without sorting: monotone Newton iteration on a convex function.
 
-With ``r = α - 1`` and centred scores ``x <= 0``, α-entmax is ``p = [r x + c]_+^{1/r}`` for the
+With ``r = α - 1`` and centered scores ``x <= 0``, α-entmax is ``p = [r x + c]_+^{1/r}`` for the
 unique ``c`` in ``(0, 1]`` for which it sums to one (Peters et al. 2019, Lemma 2, with ``c = -τ``).
 For ``r <= 1`` the norm ``‖[r x + c]_+‖_{1/r}`` is convex and increasing in ``c``, so Newton's
 method started at ``c = 1`` decreases to the root and never passes it. One step suffices for a row
@@ -30,7 +30,7 @@ _TINY = 1e-30
 
 
 def sparsemax_powers(scores: Tensor) -> Tensor:
-    """Return unnormalised sparsemax of centred rows; each step solves on the current support."""
+    """Return unnormalized sparsemax of centered rows; each step solves on the current support."""
 
     def excess(kept: Tensor) -> Tensor:
         mass = kept.sum(-1, keepdim=True)
@@ -40,7 +40,7 @@ def sparsemax_powers(scores: Tensor) -> Tensor:
 
 
 def entmax15_powers(scores: Tensor) -> Tensor:
-    """Return unnormalised 1.5-entmax of centred rows."""
+    """Return unnormalized 1.5-entmax of centered rows."""
 
     def excess(kept: Tensor) -> Tensor:
         total = kept.sum(-1, keepdim=True).clamp_min_(_TINY)
@@ -69,12 +69,12 @@ def _heights_at_root(scaled: Tensor, excess: Step, passes: int) -> Tensor:
 
 
 def entmax_powers(scores: Tensor, r: float | Tensor, convex: bool) -> Tensor:
-    """Return unnormalised α-entmax of centred rows for any ``r = α - 1 > -1``.
+    """Return unnormalized α-entmax of centered rows for any ``r = α - 1 > -1``.
 
     The unknown is ``level = -log max(p) = -log(c) / r``, which stays accurate as ``r -> 0``.
 
     Args:
-        scores: centred scores, ``(..., n)``.
+        scores: centered scores, ``(..., n)``.
         r: a number or a tensor that broadcasts to ``(..., 1)``.
         convex: whether every ``r <= 1``; otherwise rows with ``r > 1`` are solved by bisection,
             and the scores must be float64.

@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from repro.mappings._arguments import allowed_scores, centre, check_gamma
+from repro.mappings._arguments import allowed_scores, center, check_gamma
 from repro.mappings._conjugate import Danskin, HeldTsallis, tsallis
 from repro.mappings._entmax import check_alpha, entmax, softmax, sparsemax
 
@@ -15,7 +15,7 @@ from repro.mappings._entmax import check_alpha, entmax, softmax, sparsemax
 class ProbabilityMap(nn.Module, ABC):
     r"""Base class of maps from scores to distributions, ``p = argmax_{q ∈ Δ} <q, z> - Ω(q)``.
 
-    A subclass defines ``forward`` (the maximiser) and ``omega`` (the regulariser, zero on one-hot
+    A subclass defines ``forward`` (the maximizer) and ``omega`` (the regularizer, zero on one-hot
     distributions unless ``omega_one_hot`` returns its value). One with learnable parameters, or
     with a more accurate formula for the maximum, also overrides ``conjugate_centered``.
 
@@ -64,8 +64,8 @@ class ProbabilityMap(nn.Module, ABC):
         """
         wide = allowed_scores(scores, mask, dim)
         probs = self(wide, dim=dim)
-        centred, top = centre(wide.detach(), dim)
-        best = self.conjugate_centered(centred, probs, dim) + top.squeeze(dim)
+        centered, top = center(wide.detach(), dim)
+        best = self.conjugate_centered(centered, probs, dim) + top.squeeze(dim)
         maximum: Tensor = Danskin.run(wide, probs, best, dim)
         return maximum.to(scores.dtype)
 
@@ -76,25 +76,25 @@ class ProbabilityMap(nn.Module, ABC):
         else:
             setattr(self, name, value if isinstance(value, Tensor) else check(value))
 
-    def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
-        """Return ``max_Ω(z)`` of centred scores, given the maximiser.
+    def conjugate_centered(self, centered: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``max_Ω(z)`` of centered scores, given the maximizer.
 
-        By Danskin's theorem the maximiser counts as constant here: the result has gradients in the
+        By Danskin's theorem the maximizer counts as constant here: the result has gradients in the
         map's own parameters only.
 
         Args:
-            centred: finite scores whose largest entry along ``dim`` is zero.
+            centered: finite scores whose largest entry along ``dim`` is zero.
             probs: the distribution of these scores.
             dim: the axis of the distributions.
         """
         held = probs.detach()
-        return (held * centred).sum(dim) - self.omega(held, dim)
+        return (held * centered).sum(dim) - self.omega(held, dim)
 
-    def omega_one_hot(self, centred: Tensor, chosen: Tensor, dim: int = -1) -> Tensor | float:
+    def omega_one_hot(self, centered: Tensor, chosen: Tensor, dim: int = -1) -> Tensor | float:
         """Return ``Ω(e_y)``, a term of the losses; zero unless a subclass overrides it.
 
         Args:
-            centred: finite scores whose largest entry along ``dim`` is zero.
+            centered: finite scores whose largest entry along ``dim`` is zero.
             chosen: ``y``, indices with size 1 on ``dim``.
             dim: the axis of the distributions.
         """
@@ -118,9 +118,9 @@ class Softmax(ProbabilityMap):
         """Return ``γ Σ p log p``."""
         return self.gamma * tsallis(probs, 0.0, dim)
 
-    def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+    def conjugate_centered(self, centered: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``γ log Σ exp(z / γ)``."""
-        return self.gamma * torch.logsumexp(centred / self.gamma, dim)
+        return self.gamma * torch.logsumexp(centered / self.gamma, dim)
 
 
 class _AlongDim(ProbabilityMap):
@@ -137,7 +137,7 @@ class Sparsemax(_AlongDim):
     """Module form of :func:`sparsemax`, with ``Ω(p) = γ/2 (‖p‖² - 1)``.
 
     Args:
-        gamma: strength of the regulariser.
+        gamma: strength of the regularizer.
         dim: the axis that becomes a distribution, unless a call names another.
     """
 
@@ -170,16 +170,16 @@ class _TsallisMap(ProbabilityMap):
         """Return ``Σ (p^α - p) / (α (α - 1))``; ``Σ p log p`` at alpha 1."""
         return tsallis(probs, self.alpha - 1.0, dim)
 
-    def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+    def conjugate_centered(self, centered: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``<p, z> - Ω(p)``, differentiable in a tensor alpha."""
         order = self.alpha - 1.0
         if isinstance(order, Tensor):
             held: Tensor = HeldTsallis.run(probs, order, dim)
         elif order == 0.0:
-            return torch.logsumexp(centred, dim)
+            return torch.logsumexp(centered, dim)
         else:
             held = tsallis(probs.detach(), order, dim)
-        return (probs.detach() * centred).sum(dim) - held
+        return (probs.detach() * centered).sum(dim) - held
 
 
 class Entmax(_TsallisMap):
@@ -187,7 +187,7 @@ class Entmax(_TsallisMap):
 
     Args:
         alpha: a number; a tensor with size 1 on the axis of the distributions, kept as a buffer;
-            or an ``nn.Parameter``, learned without reparametrisation.
+            or an ``nn.Parameter``, learned without reparametrization.
     """
 
     settings: ClassVar[tuple[str, ...]] = ("alpha",)

@@ -1,4 +1,4 @@
-"""Mappings of user-defined regularisers: FISTA, differentiated implicitly by Proposition 1.
+"""Mappings of user-defined regularizers: FISTA, differentiated implicitly by Proposition 1.
 
 Niculae & Blondel (2017), §3.1 and Appendix B.4.
 """
@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, inf
 from torch.autograd import Function
 
-from repro.mappings._arguments import allowed_scores, centre, check_gamma, is_concrete, kind
+from repro.mappings._arguments import allowed_scores, center, check_gamma, is_concrete, kind
 from repro.mappings._autograd import batch_first
 from repro.mappings._entmax import sparsemax
 from repro.mappings.modules import ProbabilityMap
 
-Regulariser = Callable[[Tensor], Tensor]
+Regularizer = Callable[[Tensor], Tensor]
 HessianProduct = Callable[[Tensor, Tensor], Tensor]
 _CHECK = 10
 """Number of iterations between checks of the residual."""
@@ -28,11 +28,11 @@ _KEPT = 0.3
 
 @dataclass(frozen=True)
 class Problem:
-    """Regulariser with its derivatives, and stopping criteria; see :func:`regularized`."""
+    """Regularizer with its derivatives, and stopping criteria; see :func:`regularized`."""
 
-    omega: Regulariser
+    omega: Regularizer
     gamma: float
-    grad: Regulariser | None
+    grad: Regularizer | None
     hvp: HessianProduct | None
     tolerance: float
     max_iterations: int
@@ -68,8 +68,8 @@ def _checked(name: str, values: Tensor, shape: torch.Size) -> Tensor:
     raise ValueError(f"{name} must return a tensor of shape {tuple(shape)}, got {found}")
 
 
-def minimise(problem: Problem, scores: Tensor, allowed: Tensor) -> Tensor:
-    """Minimise ``γ Ω(q) - <q, x>`` over the simplex of the allowed entries, row by row.
+def minimize(problem: Problem, scores: Tensor, allowed: Tensor) -> Tensor:
+    """Minimize ``γ Ω(q) - <q, x>`` over the simplex of the allowed entries, row by row.
 
     FISTA (Beck & Teboulle, 2009) with backtracking and restarts: every row has its own curvature
     estimate ``scale`` (``L``) and momentum ``theta``; ``energy`` is ``θ² L`` of the last accepted
@@ -137,7 +137,7 @@ def minimise(problem: Problem, scores: Tensor, allowed: Tensor) -> Tensor:
 
 
 def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tensor:
-    """Solve ``T γ ∇²Ω(p) u = T v`` for ``u = T u``, where ``T`` centres on the support of ``p``.
+    """Solve ``T γ ∇²Ω(p) u = T v`` for ``u = T u``, where ``T`` centers on the support of ``p``.
 
     ``u`` is zero off the support. It is NaN in rows where ``v`` is not finite on the support and,
     if values cannot be read (as under ``vmap``), in rows that do not converge.
@@ -148,7 +148,7 @@ def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tens
     support = probs > 0
     count = support.sum(-1, keepdim=True).clamp(min=1)
 
-    def centred(values: Tensor) -> Tensor:
+    def centered(values: Tensor) -> Tensor:
         kept = torch.where(support, values, 0.0)
         return torch.where(support, kept - kept.sum(-1, keepdim=True) / count, 0.0)
 
@@ -157,7 +157,7 @@ def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tens
     # Rows are scaled to a largest entry of one, so that squares neither overflow nor vanish.
     unit = kept / scale.masked_fill(scale == 0, 1.0)
     # The first centring leaves its rounding, a constant, which is not a direction in the simplex.
-    residual = direction = centred(centred(unit))
+    residual = direction = centered(centered(unit))
     solution = torch.zeros_like(residual)
     size = residual.square().sum(-1, keepdim=True)
     eps = torch.finfo(residual.dtype).eps
@@ -168,7 +168,7 @@ def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tens
         active = size > target
         if is_concrete(active) and not bool(active.any()):
             break
-        product = centred(problem.bend(probs, direction))
+        product = centered(problem.bend(probs, direction))
         curvature = (direction * product).sum(-1, keepdim=True)
         active = active & (curvature > 0)
         length = size / torch.where(active, curvature, 1.0)
@@ -183,25 +183,25 @@ def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tens
         worst = (size / target)[stopped].max().sqrt()
         raise RuntimeError(
             f"conjugate gradients stopped at {worst:.2g} times the accepted residual; "
-            "is the regulariser strongly convex?"
+            "is the regularizer strongly convex?"
         )
     return (solution * scale).masked_fill(stopped | ~scale.isfinite(), torch.nan)
 
 
 _LOWEST = -1e15
-"""Bound below centred scores: its square is finite in float32, and it gets no mass."""
+"""Bound below centered scores: its square is finite in float32, and it gets no mass."""
 
 
 def regularized(
-    omega: Regulariser,
+    omega: Regularizer,
     *,
     gamma: float = 1.0,
-    grad: Regulariser | None = None,
+    grad: Regularizer | None = None,
     hvp: HessianProduct | None = None,
     tolerance: float = 1e-6,
     max_iterations: int = 2000,
 ) -> ProbabilityMap:
-    r"""Make the mapping of a user-defined regulariser.
+    r"""Make the mapping of a user-defined regularizer.
 
     .. math:: p = \arg\max_{q \in \Delta^n} \langle q, z \rangle - \gamma \, \Omega(q)
 
@@ -213,7 +213,7 @@ def regularized(
     Args:
         omega: ``Ω``, strongly convex and twice differentiable on the simplex: ``(..., n)`` to
             ``(...)``, rows independent. Masked entries are zeros in its argument.
-        gamma: strength of the regulariser, positive; larger is flatter.
+        gamma: strength of the regularizer, positive; larger is flatter.
         grad: ``∇Ω``, ``(..., n)`` to ``(..., n)``; autograd of ``omega`` if None.
         hvp: ``(q, v) -> ∇²Ω(q) v``, both ``(..., n)``; autograd of the gradient if None.
         tolerance: largest accepted entry, in absolute value, of ``p - P(p + z - γ ∇Ω(p))``, which
@@ -248,11 +248,11 @@ class Regularized(ProbabilityMap):
         self.problem = problem
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-        """Return the maximiser, like ``scores``; all zeros for a row with nothing allowed.
+        """Return the maximizer, like ``scores``; all zeros for a row with nothing allowed.
 
         Raises:
             RuntimeError: the tolerance is not reached.
-            ValueError: the regulariser or a derivative of it returns a wrong shape.
+            ValueError: the regularizer or a derivative of it returns a wrong shape.
         """
         wide = allowed_scores(scores, mask, dim)
         if scores.size(dim) == 0:
@@ -264,18 +264,18 @@ class Regularized(ProbabilityMap):
         """Return ``γ Ω(p)``; no constant is added to make it zero on one-hot distributions."""
         return self.problem.gamma * self.problem.omega(probs.movedim(dim, -1))
 
-    def omega_one_hot(self, centred: Tensor, chosen: Tensor, dim: int = -1) -> Tensor:
+    def omega_one_hot(self, centered: Tensor, chosen: Tensor, dim: int = -1) -> Tensor:
         """Return ``γ Ω(e_y)``, which need not be zero."""
-        return self.omega(torch.zeros_like(centred).scatter(dim, chosen, 1.0), dim).detach()
+        return self.omega(torch.zeros_like(centered).scatter(dim, chosen, 1.0), dim).detach()
 
 
 class _RegularizedFunction(Function):
-    """Maximiser along the last axis; its Jacobian is that of Proposition 1."""
+    """Maximizer along the last axis; its Jacobian is that of Proposition 1."""
 
     @staticmethod
     def forward(scores: Tensor, problem: Problem) -> Tensor:
-        centred, top = centre(scores, -1)
-        probs = minimise(problem, centred.clamp_(min=_LOWEST), scores > -inf)
+        centered, top = center(scores, -1)
+        probs = minimize(problem, centered.clamp_(min=_LOWEST), scores > -inf)
         return probs.masked_fill(top == -inf, 0.0)
 
     @staticmethod

@@ -79,7 +79,7 @@ class LstmParser(nn.Module):
         size = word_size + tag_size
         self.lstm = nn.LSTM(size, lstm_size, layers, bidirectional=True, batch_first=True)
         self.arcs = ArcScorer(2 * lstm_size, arc_size)
-        initialise(self)
+        initialize(self)
 
     def forward(self, words: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
         """Score every arc of a batch.
@@ -109,7 +109,7 @@ class LstmParser(nn.Module):
         return words.masked_fill(dropped, Vocabulary.UNK)
 
 
-def initialise(model: LstmParser) -> None:
+def initialize(model: LstmParser) -> None:
     """Draw unit-variance embeddings and Glorot-uniform weights; zero biases, but 1 at forget gates.
 
     Every gate of the LSTM is drawn as a matrix of its own, and the layers of the arc scorer have

@@ -130,7 +130,7 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
 
 
 def main_metric(records: Sequence[Record]) -> str:
-    """Return the test metric that training monitors, else the first to be maximised."""
+    """Return the test metric that training monitors, else the first to be maximized."""
     metrics = records[0].metrics
     select = records[0].settings.get("training.monitor")
     higher = [f"test/{name}" for name, one in METRICS.items() if one.higher_is_better]
@@ -233,9 +233,9 @@ def _curves(sweep: Sweep, points: Sequence[Point], metric: str, key: str) -> Can
     figure = Canvas(_CURVE, _HEIGHT)
     axes: Axes = figure.subplots()
     for number, (name, group) in enumerate(groups.items()):
-        colour = SERIES[number % len(SERIES)]
+        color = SERIES[number % len(SERIES)]
         xs, values = zip(*sorted(group), strict=True)
-        draw_means(axes, xs, values, colour, drawable(name))
+        draw_means(axes, xs, values, color, drawable(name))
     if len(groups) > 1:
         axes.legend(frameon=False, fontsize=8, labelcolor=INK)
     plain_axes(axes, drawable(key), metric_label(metric), grid=True)
@@ -244,7 +244,7 @@ def _curves(sweep: Sweep, points: Sequence[Point], metric: str, key: str) -> Can
 
 
 def _heat_map(sweep: Sweep, points: Sequence[Point], metric: str) -> Canvas:
-    """Draw means over the seeds as colours, with their values in the cells."""
+    """Draw means over the seeds as colors, with their values in the cells."""
     rows, columns = (sweep.axes[key] for key in sweep.keys)
     means = np.array([np.nan if p.cell.mean is None else p.cell.mean for p in points], np.float64)
     means = means.reshape(len(rows), len(columns))

@@ -88,7 +88,7 @@ def run_on_slurm(batch: Batch) -> None:
         if not settings["cancel"]:
             raise KeyboardInterrupt("the jobs go on; `repro status` shows them") from None
         _slurm("scancel", *ids)
-        raise KeyboardInterrupt("the jobs are cancelled; the same command continues") from None
+        raise KeyboardInterrupt("the jobs are canceled; the same command continues") from None
 
 
 BACKEND = Backend(run_on_slurm, remote=True)
@@ -155,7 +155,7 @@ def _submission() -> Iterator[None]:
 def _wait(batch: Batch, jobs: Mapping[str, Sequence[str]]) -> None:
     """Wait until every job has left the queue.
 
-    With ``fail_fast``, jobs that have not begun when a run fails are cancelled; their runs stay
+    With ``fail_fast``, jobs that have not begun when a run fails are canceled; their runs stay
     without an outcome.
     """
     waiting = dict(jobs)

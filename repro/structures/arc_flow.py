@@ -163,8 +163,8 @@ def _newton(chains: Trellis, at: _Iterate) -> tuple[Tensor, _Iterate, Tensor]:
     length = _longest(at.flow, affine.flow, costs, change).view(-1, 1, 1, 1)
     product_after = (at.flow + length * affine.flow) * (costs + length * change)
     gap_after = torch.where(arcs, product_after, 0).sum((1, 2, 3))
-    centre = (gap_after / gap).pow(3) * gap / arcs.sum((1, 2, 3))
-    corrected = centre.view(-1, 1, 1, 1) - product - affine.flow * change
+    center = (gap_after / gap).pow(3) * gap / arcs.sum((1, 2, 3))
+    corrected = center.view(-1, 1, 1, 1) - product - affine.flow * change
     step_flow, right_tails, right_heads = right_sides(corrected)
     tails, heads = system.solve(right_tails.unsqueeze(-1), right_heads.unsqueeze(-1))
     step, change = direction_for(step_flow, tails.squeeze(-1), heads.squeeze(-1))

@@ -4,7 +4,7 @@ r"""Sums over all tag sequences: the forward algorithm in the log semiring.
           \alpha_i(b) = s_i(b) + \log \sum_a \exp\big(\alpha_{i-1}(a) + t_{i-1}(a, b)\big)
 
 Marginals are the gradient of the log-partition function, so reverse differentiation of this
-recursion is the backward algorithm. All sums are in float64; every step is vectorised over batch
+recursion is the backward algorithm. All sums are in float64; every step is vectorized over batch
 and tags.
 
 References:

@@ -9,7 +9,7 @@ and for exactly one child the root's weights leave the diagonal and replace the 
 
 The logarithm of the determinant is computed in one of two ways, both in float64:
 
-* LU factorisation, after each column is divided by its largest weight to avoid overflow. It is used
+* LU factorization, after each column is divided by its largest weight to avoid overflow. It is used
   if the condition number guarantees at least eleven digits.
 * Elimination of one word after another on the logarithms of the weights. The diagonal is not stored
   but summed from the remaining arcs, so that nothing is subtracted and nothing under- or overflows:
@@ -30,7 +30,7 @@ from torch.autograd import Function
 from repro.structures.forward_backward import LOWEST, gradients, possible
 
 LARGEST_CONDITION = 1e4
-"""Laplacians with a larger condition number (in the 1-norm) are not factorised."""
+"""Laplacians with a larger condition number (in the 1-norm) are not factorized."""
 
 
 def tree_log_partition(
@@ -77,10 +77,10 @@ def tree_log_partition(
     # Identity for the others: a singular matrix, even if masked, would have NaN for a gradient.
     identity = torch.eye(size, dtype=laplacian.dtype, device=device)
     safe = torch.where((~trusted).view(-1, 1, 1), identity, laplacian)
-    factorised = _log_determinant(safe, torch.linalg.inv(safe)) + shift
+    factorized = _log_determinant(safe, torch.linalg.inv(safe)) + shift
     rest = (~trusted).nonzero().squeeze(-1)
     eliminated = _eliminated(wide[rest], words[rest], single_root)
-    total = factorised.masked_fill(~trusted, 0).index_add(0, rest, eliminated)
+    total = factorized.masked_fill(~trusted, 0).index_add(0, rest, eliminated)
     return total.to(scores.dtype)
 
 

@@ -22,7 +22,7 @@ from repro.data.nli import (
     load_nli,
     load_pairs,
     punctuation_words,
-    read_unlabelled,
+    read_unlabeled,
 )
 from repro.data.sentence_search import first_or_named
 from repro.data.vocabulary import SPECIALS, Vocabulary
@@ -325,10 +325,10 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
         return {"words": self.data.vocabulary.to_json(), "labels": self.data.labels}
 
     def read(self, lines: Iterable[tuple[int, str]], path: Path) -> Iterator[NliExample]:
-        """Read pairs as TSV or JSON objects; see :func:`~repro.data.nli.read_unlabelled`."""
+        """Read pairs as TSV or JSON objects; see :func:`~repro.data.nli.read_unlabeled`."""
         data = self.config.data
         parsed, reading = data.source != "files", part_of(NliReading, data)
-        return read_unlabelled(lines, path, reading, parsed, check_length)
+        return read_unlabeled(lines, path, reading, parsed, check_length)
 
     @torch.no_grad()
     def predict(

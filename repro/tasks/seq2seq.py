@@ -141,7 +141,7 @@ class Seq2SeqTask:
             fertility,
             model.output_bias,
         )
-        initialise(self.model, model.init_range)
+        initialize(self.model, model.init_range)
         self.model.to(device)
 
     def batches(self, epoch: int) -> LazyBatches[Seq2SeqBatch]:
@@ -299,7 +299,7 @@ def build_attention(model: Seq2SeqConfig, normalizer: AttentionNormalizer) -> At
     return GlobalAttention(size, size, normalizer, coverage, of_memory)
 
 
-def initialise(model: Seq2Seq, bound: float) -> None:
+def initialize(model: Seq2Seq, bound: float) -> None:
     """Draw every parameter uniformly from ``[-bound, bound]``, and zero the padding embeddings.
 
     Parameters of mappings and of a trained fertility model keep their values.
@@ -317,8 +317,8 @@ def initialise(model: Seq2Seq, bound: float) -> None:
 def standard_deviation(values: Tensor, mask: Tensor) -> Tensor:
     """Return the deviation of the entries with a true ``mask`` along the last dimension."""
     number = mask.sum(-1, keepdim=True)
-    centred = (values - values.masked_fill(~mask, 0).sum(-1, keepdim=True) / number) * mask
-    return (centred.square().sum(-1) / number.squeeze(-1)).sqrt()
+    centered = (values - values.masked_fill(~mask, 0).sum(-1, keepdim=True) / number) * mask
+    return (centered.square().sum(-1) / number.squeeze(-1)).sqrt()
 
 
 def source_lengths(pairs: Sequence[Pair]) -> list[int]:

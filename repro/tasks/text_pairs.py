@@ -18,7 +18,7 @@ from repro.data.batching import collate
 from repro.data.pair import Pair
 from repro.data.parallel import ParallelCorpus
 from repro.data.preparation import SINK, PreparedCorpus, prepare, prune_tests, stage_name
-from repro.data.segmentation import join_subwords, moses_detokeniser
+from repro.data.segmentation import join_subwords, moses_detokenizer
 from repro.data.sentence_search import find_pairs
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, Hypothesis, StepModel, forced
@@ -303,9 +303,9 @@ class TextPairsTask(Seq2SeqTask, ABC):
         return join_subwords(self.data.target.decode(hypothesis.tokens))
 
     @cached_property
-    def detokenise(self) -> Callable[[str], str]:
+    def detokenize(self) -> Callable[[str], str]:
         """Function that joins the words of an output as in plain text of the corpus."""
-        return str if self.data.corpus.tokenised else moses_detokeniser(self.data.corpus.target)
+        return str if self.data.corpus.tokenised else moses_detokenizer(self.data.corpus.target)
 
     def ranked(self, result: BeamResult) -> Sequence[Hypothesis]:
         """Sort the hypotheses of a search by the penalties of the run."""
@@ -313,7 +313,7 @@ class TextPairsTask(Seq2SeqTask, ABC):
 
     def text(self, example: TextInput, hypothesis: Hypothesis) -> str:
         """Return a hypothesis as plain text."""
-        return self.detokenise(" ".join(self._words(hypothesis)))
+        return self.detokenize(" ".join(self._words(hypothesis)))
 
     def preparation(self) -> dict[str, Any]:
         """Return vocabularies, merges and properties of the corpus; see ``Predictor``."""

@@ -17,7 +17,7 @@ class CheckpointError(RuntimeError):
 
 @dataclass
 class TrainingProgress:
-    """Progress of training, from which it resumes with the states of model and optimiser."""
+    """Progress of training, from which it resumes with the states of model and optimizer."""
 
     epoch: int = 0  # epoch in progress, from 0
     batch: int = 0  # finished batches of that epoch
@@ -85,7 +85,7 @@ class TrainingProgress:
 def save_checkpoint(path: Path, progress: TrainingProgress, state: dict[str, Any]) -> None:
     """Write a checkpoint atomically, replacing any earlier one.
 
-    ``state`` holds the states of the model, the optimiser and the random number generators.
+    ``state`` holds the states of the model, the optimizer and the random number generators.
     """
     content = {"progress": asdict(progress), "state": state}
     # A stream, unlike a path, raises OSError for errors such as a full disk.

@@ -31,7 +31,7 @@ from repro.training.seeding import random_state, restore_random_state
 
 
 def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) -> optim.Optimizer:
-    """Create the optimiser that the configuration names."""
+    """Create the optimizer that the configuration names."""
     settings: dict[str, Any] = {"lr": config.learning_rate, "weight_decay": config.weight_decay}
     if config.optimizer == "sgd":
         return _eager(optim.SGD)(parameters, **settings)
@@ -40,7 +40,7 @@ def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) 
 
 @cache
 def _eager(kind: type[Optimizer]) -> Callable[..., Optimizer]:
-    """Derive an optimiser whose methods do not import PyTorch's compiler, which takes 1.5 s.
+    """Derive an optimizer whose methods do not import PyTorch's compiler, which takes 1.5 s.
 
     They are the methods of ``kind`` without the decorators for :func:`torch.compile`.
     """
@@ -95,7 +95,7 @@ class DivergenceError(RuntimeError):
 def update(
     task: Trainable[BatchT], optimizer: Optimizer, batch: BatchT, max_grad_norm: float
 ) -> tuple[Tensor, Tensor]:
-    """Take one optimiser step on a batch, its gradient clipped to ``max_grad_norm``.
+    """Take one optimizer step on a batch, its gradient clipped to ``max_grad_norm``.
 
     Returns:
         The detached loss and the number of target symbols; both stay on the device.
@@ -113,7 +113,7 @@ class Fit(Generic[BatchT]):
 
     Args:
         task: the model and its data.
-        config: optimiser, schedule and stopping.
+        config: optimizer, schedule and stopping.
         files: where to save; training resumes from the checkpoint if it exists.
         on_row: called with each row of the history when it is complete.
         on_step: called after each update, to show progress.
@@ -206,7 +206,7 @@ class Fit(Generic[BatchT]):
 
     def _update(self, batch: BatchT) -> None:
         found = update(self.task, self.optimizer, batch, self.config.max_grad_norm)
-        # Summed on the device: no synchronisation per update.
+        # Summed on the device: no synchronization per update.
         self._totals += torch.stack([value.double() for value in found])
         self.progress.step += 1
         self.progress.batch += 1
@@ -292,7 +292,7 @@ class Fit(Generic[BatchT]):
 
     def _measure(self) -> None:
         """Update the sums and the time of the progress."""
-        loss, symbols = self._totals.tolist()  # synchronises: the time includes the device's work
+        loss, symbols = self._totals.tolist()  # synchronizes: the time includes the device's work
         now, progress, before = time.monotonic(), self.progress, self._tally_before
         progress.interval_loss, progress.symbols = loss, int(symbols)
         progress.seconds += now - self._measured_at

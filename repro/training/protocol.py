@@ -44,7 +44,7 @@ class Trainable(Protocol[BatchT]):
         """Return the batches of an epoch, from 0, which depend only on the epoch and the seed."""
 
     def loss(self, batch: BatchT) -> "tuple[Tensor, Tensor]":
-        """Return the loss to minimise, a scalar, and the number of target symbols in it."""
+        """Return the loss to minimize, a scalar, and the number of target symbols in it."""
 
     def validate(self) -> Validation:
         """Evaluate on validation data; called in evaluation mode, with gradients disabled."""

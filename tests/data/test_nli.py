@@ -55,7 +55,7 @@ def corpora(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_snli_keeps_labelled_pairs_of_each_part(corpora: Path) -> None:
+def test_snli_keeps_labeled_pairs_of_each_part(corpora: Path) -> None:
     corpus = load_nli(SNLI, corpora, ANY)
     for part in ("train", "dev", "test"):
         (example,) = getattr(corpus, part)
@@ -180,7 +180,7 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
 
 def test_files_without_labels_or_missing_are_refused(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "x.jsonl", [named(1, gold_label="-")])
-    with pytest.raises(DataError, match=r"x.jsonl holds no labelled pair"):
+    with pytest.raises(DataError, match=r"x.jsonl holds no labeled pair"):
         read_file(path, ANY)
     with pytest.raises(DataError, match=r"y.jsonl is missing"):
         read_file(tmp_path / "y.jsonl", ANY)
@@ -197,7 +197,7 @@ def test_an_incomplete_corpus_is_refused_before_reading(corpora: Path) -> None:
 
 def test_sizes(corpora: Path) -> None:
     with pytest.raises(
-        DataError, match=r"snli train: 1 labelled pairs, .* has 549367; .*data\.check_size=false"
+        DataError, match=r"snli train: 1 labeled pairs, .* has 549367; .*data\.check_size=false"
     ):
         load_nli(SNLI, corpora, NliReading())
     check_size(SNLI, "dev", 9842, NliReading())

@@ -95,7 +95,7 @@ def test_words_of_a_text_are_kept_apart_from_symbols(raw, tmp_path, shared):
 
 
 def test_a_line_without_words_is_named_in_the_file_of_the_user(raw, tmp_path):
-    """The tokeniser drops control characters."""
+    """The tokenizer drops control characters."""
     data_dir = raw("a b\n\x01\n", "a b\nc\n")
     corpus = open_folder(data_dir / "raw", "ro", "en")
     with pytest.raises(DataError, match=rf"{data_dir}/raw/train\.ro:2: no words"):

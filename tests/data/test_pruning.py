@@ -58,7 +58,7 @@ def test_limits_are_told_apart_and_none_changes_nothing(
     assert len(list(read_pairs(four.splits["test"]))) == len(SOURCES)
 
 
-def test_tokens_are_counted_after_tokenisation(corpus: ParallelCorpus, tmp_path: Path) -> None:
+def test_tokens_are_counted_after_tokenization(corpus: ParallelCorpus, tmp_path: Path) -> None:
     for path, line in zip(corpus.splits["test"], ("ja!", "yes!"), strict=True):
         path.write_text(f"{line}\n{line[:-1]}\n", "utf-8")
     plain = ParallelCorpus("own", "de", "en", corpus.splits, False, "f" * 8)

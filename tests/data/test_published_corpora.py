@@ -8,7 +8,7 @@ import yaml
 from repro.data.corpora import declared_corpora
 from repro.data.corpora.translation import ParallelTexts, Selection
 from repro.data.parallel import read_pairs
-from repro.data.segmentation import moses_tokeniser
+from repro.data.segmentation import moses_tokenizer
 from repro.data.translation import length_filter
 from repro.data.translation import open_corpus as open_declared
 from repro.errors import DataError
@@ -187,12 +187,12 @@ def test_news_tests_stand_beside_plain_files_of_the_benchmark(tmp_path):
 
 
 def test_the_cleaning_of_long_and_uneven_pairs_by_its_definition():
-    selection, tokenise = RECIPES["iwslt2014"].selection, moses_tokeniser("en")
+    selection, tokenize = RECIPES["iwslt2014"].selection, moses_tokenizer("en")
     assert selection == Selection(longest=50, ratio=1.5, every=23)
     fits = length_filter(selection, "de")
     for first, second in ((2, 3), (2, 4), (50, 50), (51, 50), (40, 27), (40, 26)):
         pair = " ".join("a" * first), " ".join("b" * second)
-        lengths = [len(tokenise(side).split()) for side in pair]
+        lengths = [len(tokenize(side).split()) for side in pair]
         assert lengths == [first, second]
         longest, shortest = max(lengths), min(lengths)
         assert fits(pair) == (longest <= 50 and longest / shortest <= 1.5)

@@ -1,4 +1,4 @@
-"""Tokenisation and byte pair encoding, against the definition of the latter."""
+"""Tokenization and byte pair encoding, against the definition of the latter."""
 
 import io
 import itertools
@@ -11,26 +11,26 @@ from repro.data.segmentation import (
     SEPARATOR,
     SubwordSegmenter,
     join_subwords,
-    moses_detokeniser,
-    moses_tokeniser,
+    moses_detokenizer,
+    moses_tokenizer,
 )
 
 TEXT = ["low low low low low lower lower newest newest newest newest newest newest widest widest"]
 
 
 def test_signs_are_parted_from_words_and_abbreviations_are_kept():
-    tokenise = moses_tokeniser("en")
-    assert tokenise("Mr. Smith isn't here, is he?") == "Mr. Smith isn 't here , is he ?"
-    assert tokenise("a & b < c") == "a & b < c"
+    tokenize = moses_tokenizer("en")
+    assert tokenize("Mr. Smith isn't here, is he?") == "Mr. Smith isn 't here , is he ?"
+    assert tokenize("a & b < c") == "a & b < c"
 
 
-def test_detokenised_text_reads_as_before():
+def test_detokenized_text_reads_as_before():
     text = "Mr. Smith isn't here, is he?"
-    assert moses_detokeniser("en")(moses_tokeniser("en")(text)) == text
+    assert moses_detokenizer("en")(moses_tokenizer("en")(text)) == text
 
 
 def first_merge(text):
-    """The most frequent pair of neighbouring symbols, by counting."""
+    """The most frequent pair of neighboring symbols, by counting."""
     pairs = Counter()
     for word in " ".join(text).split():
         symbols = [*word[:-1], word[-1] + "</w>"]

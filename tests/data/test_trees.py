@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from repro.data.batching import collate_trees, word_batches
 from repro.data.demo.parsing import demo_texts
 from repro.data.dependencies.conllu import parse_conllu
-from repro.data.dependencies.trees import Tree, TreeEncoder, normalise
+from repro.data.dependencies.trees import Tree, TreeEncoder, normalize
 from repro.data.vocabulary import Vocabulary
 
 SENTENCES = parse_conllu(demo_texts("UD_Demo-Initial", 1)["dev"].encode(), Path("demo"))
@@ -21,12 +21,12 @@ SENTENCES = parse_conllu(demo_texts("UD_Demo-Initial", 1)["dev"].encode(), Path(
     ],
 )  # fmt: skip
 def test_forms_are_lower_case_and_numbers_one_word(form: str, expected: str) -> None:
-    assert normalise(form) == expected
+    assert normalize(form) == expected
 
 
-def test_frequencies_are_counts_of_normalised_words() -> None:
+def test_frequencies_are_counts_of_normalized_words() -> None:
     encoder = TreeEncoder.build(SENTENCES, "UPOS")
-    forms = [normalise(form) for s in SENTENCES for form in s.column("FORM")]
+    forms = [normalize(form) for s in SENTENCES for form in s.column("FORM")]
     for token, count in zip(encoder.words.tokens[4:], encoder.frequency[4:], strict=True):
         assert count == forms.count(token) > 0
     assert encoder.frequency[:4] == [0, 0, 0, 0]

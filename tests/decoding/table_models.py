@@ -16,7 +16,7 @@ VOCABULARY = 6
 TOLERANCE = 1e-9
 """Tolerance of log-probabilities in float64: two ways to round a sum of a few logarithms"""
 FLOAT32_TOLERANCE = 1e-6
-"""Tolerance of quantities averaged or normalised in float32"""
+"""Tolerance of quantities averaged or normalized in float32"""
 
 Row = list[float]
 Table = list[list[Row]]

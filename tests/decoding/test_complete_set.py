@@ -29,7 +29,7 @@ def test_lists_every_string_with_its_probability(seed):
         assert listed == pytest.approx(every, abs=TOLERANCE)
         assert list(listed.values()) == sorted(listed.values(), reverse=True)
         assert found.finite
-        assert found.normalised
+        assert found.normalized
         assert all(h.finished for h in found.hypotheses)
 
 
@@ -55,7 +55,7 @@ def test_a_sentence_that_is_given_up_leaves_the_others_alone():
     assert not first.finite
     assert [h.tokens for h in first.hypotheses] == [[], [A], [B]]
     assert first.mass == pytest.approx(0.25 + 0.25 * 0.5 + 0.25 * 0.25)
-    assert not first.normalised
+    assert not first.normalized
     assert second.finite
     assert [h.tokens for h in second.hypotheses] == [[A]]
     assert model.rows_per_step == [2, 3, 4]
@@ -67,7 +67,7 @@ def test_mass_is_lost_where_a_row_is_zero():
     (found,) = complete_set(TableModel([table]), *sources([0]), max_length=4)
     assert found.finite
     assert found.mass == 0.5
-    assert not found.normalised
+    assert not found.normalized
 
 
 def test_the_same_alone_and_in_a_batch_with_attention():

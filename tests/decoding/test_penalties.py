@@ -25,7 +25,7 @@ def test_without_penalties_the_score_is_the_log_probability():
     assert rescored([FULL, DROPPING, NOTHING], Penalties()) == [NOTHING, DROPPING, FULL]
 
 
-def test_length_normalisation():
+def test_length_normalization():
     assert Penalties(length=0.6).score(FULL) == pytest.approx(-3.0 / (8 / 6) ** 0.6)
 
 

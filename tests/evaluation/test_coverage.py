@@ -33,7 +33,7 @@ def test_repetition_of_the_reference_is_no_mistake():
     assert rep("very very good", "very very good") == 0
 
 
-def test_corpus_score_is_normalised_by_reference_words():
+def test_corpus_score_is_normalized_by_reference_words():
     counts = rep_counts([["a", "a"], ["b"]], [["a", "x", "y"], ["b"]])
     assert counts.tolist() == [[2, 3], [0, 1]]
 

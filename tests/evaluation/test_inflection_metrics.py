@@ -52,7 +52,7 @@ def scores(examples: list[Inflection], predicted: list[str]) -> dict[str, float]
     return {name.removeprefix("dev/"): value for name, value in values.items()}
 
 
-def test_accuracy_is_exact_match_without_normalisation() -> None:
+def test_accuracy_is_exact_match_without_normalization() -> None:
     gold = [Inflection("german", str(n), form, ("N",)) for n, form in enumerate(["a", "ü", "c"])]
     assert scores(gold, ["a", "u\u0308", "C"])["accuracy"] == pytest.approx(100 / 3)
 

@@ -120,7 +120,7 @@ def test_zero_only_at_the_target(mapping):
 
 
 @pytest.mark.parametrize("constant", [0.0, -0.5, 3.0])
-def test_a_constant_of_the_regulariser_changes_nothing(constant):
+def test_a_constant_of_the_regularizer_changes_nothing(constant):
     """Ω(e_y) is ½ plus the constant, zero for the second alone."""
     own = regularized(lambda p: p.square().sum(-1) / 2 + constant, tolerance=1e-9)
     scores, target = draw(20)

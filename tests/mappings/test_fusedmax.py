@@ -77,7 +77,7 @@ def test_segments_are_exactly_equal():
 def test_omega_by_hand():
     probs = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.25, 0.25]])
     omega = Fusedmax(0.1, gamma=2.0).omega(probs)
-    # γ (½ ‖p‖² - ½ + λ TV): one neighbour, two neighbours, 2 (.1875 - .5 + .1 * .25)
+    # γ (½ ‖p‖² - ½ + λ TV): one neighbor, two neighbors, 2 (.1875 - .5 + .1 * .25)
     assert_close(omega, torch.tensor([0.2, 0.4, -0.575]), LOSS)
     assert torch.equal(Fusedmax(0.1, gamma=2.0).omega(probs.t(), dim=0), omega)
 
@@ -97,7 +97,7 @@ def test_second_derivatives_are_zero(lam):
     assert_close(second, expected, GRADIENT)
 
 
-def test_masked_neighbours_become_adjacent():
+def test_masked_neighbors_become_adjacent():
     scores = torch.tensor([0.9, -5.0, 0.8, 0.1])
     mask = torch.tensor([True, False, True, True])
     probs = fusedmax(scores, 0.1, mask=mask)

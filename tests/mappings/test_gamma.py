@@ -1,4 +1,4 @@
-"""The strength of the regulariser: ``γ`` divides differences of scores, not the scores."""
+"""The strength of the regularizer: ``γ`` divides differences of scores, not the scores."""
 
 import math
 
@@ -99,7 +99,7 @@ def test_infinities_and_nan(function, gamma):
     assert probs[3].isnan().all()
 
 
-def test_a_low_entry_still_separates_its_neighbours():
+def test_a_low_entry_still_separates_its_neighbors():
     """Scaled below the lowest number an entry is not forbidden: segments end there."""
     scores = torch.tensor([0.0, -1e38, 0.0])
     near = torch.tensor([0.0, -100.0, 0.0])

@@ -80,14 +80,14 @@ def test_module_is_the_function(spec):
 
 def test_omega_vanishes_on_one_hot_rows(module):
     omega = module.omega(torch.eye(4, dtype=torch.float64))
-    if not isinstance(module, Fusedmax):  # one neighbour costs less than two
+    if not isinstance(module, Fusedmax):  # one neighbor costs less than two
         assert torch.equal(omega.detach(), torch.zeros(4, dtype=torch.float64))
     flat = torch.full((2, 4), 0.25, dtype=torch.float64)
     assert (module.omega(flat) < 0).all()
     assert module.omega(flat.t(), dim=0).shape == (2,)
 
 
-def test_distribution_maximises_the_objective(module):
+def test_distribution_maximizes_the_objective(module):
     """``<p, z> - Ω(p)`` is the value, and no other distribution reaches more."""
     scores = draw(5).detach()
     best = module.value(scores)
@@ -129,7 +129,7 @@ def test_value_keeps_the_type():
 
 @pytest.mark.parametrize("alpha", [1.0, 1.0 + 1e-7, 1.05, 1.5, 2.0])
 def test_value_has_its_derivative_in_alpha(alpha):
-    """Danskin: ``-∂Ω/∂α`` at the maximiser, checked one-sidedly because alpha starts at one."""
+    """Danskin: ``-∂Ω/∂α`` at the maximizer, checked one-sidedly because alpha starts at one."""
     scores = draw(3, 5, seed=2).detach()
     exponent = nn.Parameter(torch.tensor(alpha, dtype=torch.float64))
     (grad,) = torch.autograd.grad(Entmax(exponent).value(scores).sum(), exponent)

@@ -34,7 +34,7 @@ SIGNATURES = {
     "ProbabilityMap.forward": "self, scores, mask=None, dim=-1",
     "ProbabilityMap.value": "self, scores, mask=None, dim=-1",
     "ProbabilityMap.omega": "self, probs, dim=-1",
-    "ProbabilityMap.conjugate_centered": "self, centred, probs, dim=-1",
+    "ProbabilityMap.conjugate_centered": "self, centered, probs, dim=-1",
     "MappingSpec": (
         "name, module, function, reference, sparse, color, marker, bounded=False, sequential=False,"
         " line='-'"

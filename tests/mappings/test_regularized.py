@@ -87,7 +87,7 @@ def test_gradients_by_differences(dim):
 
 
 @pytest.mark.parametrize("omega", [negative_entropy, euclidean])
-def test_gradients_of_other_regularisers_by_differences(omega):
+def test_gradients_of_other_regularizers_by_differences(omega):
     scores = draw(2, 4, seed=6).requires_grad_()
     assert gradcheck(regularized(omega, tolerance=1e-12), scores, atol=1e-5)
 
@@ -251,7 +251,7 @@ def test_no_convergence_is_an_error():
         (slow(scores) * torch.arange(6)).sum().backward()
 
 
-def test_a_regulariser_that_is_not_convex_is_an_error():
+def test_a_regularizer_that_is_not_convex_is_an_error():
     concave = regularized(euclidean, hvp=lambda probs, vector: -vector)
     scores = torch.zeros(2, 6, requires_grad=True)
     with pytest.raises(RuntimeError, match="strongly convex"):
@@ -279,7 +279,7 @@ def total(probs):
         (regularized(euclidean, grad=euclidean), r"grad must .* shape \(2, 4\), got \(2,\)"),
     ],
 )
-def test_shapes_of_the_regulariser_are_checked(mapping, message):
+def test_shapes_of_the_regularizer_are_checked(mapping, message):
     with pytest.raises(ValueError, match=message):
         mapping(draw(2, 4, seed=15))
 

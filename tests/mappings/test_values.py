@@ -67,17 +67,17 @@ def test_hard_rows_of_an_output_vocabulary(alpha):
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_stopping_early_changes_no_bit(monkeypatch, dtype):
     """Every pass after nothing moves is idle, so compiled and eager results agree."""
-    centred = hard_rows(60).to(dtype)
-    centred = centred - centred.amax(-1, keepdim=True)
+    centered = hard_rows(60).to(dtype)
+    centered = centered - centered.amax(-1, keepdim=True)
     solvers = (
         sparsemax_powers,
         entmax15_powers,
         lambda scores: entmax_powers(scores, 0.3, convex=True),
     )
-    early = [solve(centred) for solve in solvers]
+    early = [solve(centered) for solve in solvers]
     monkeypatch.setattr("repro.mappings._threshold.is_concrete", lambda tensor: False)
     for solve, expected in zip(solvers, early, strict=True):
-        assert torch.equal(solve(centred), expected)
+        assert torch.equal(solve(centered), expected)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1 + 1e-12, 1 + 1e-6, 1 + 1e-3])

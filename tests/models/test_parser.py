@@ -36,7 +36,7 @@ def test_arc_scores_are_those_of_the_layer_on_joined_states() -> None:
                 torch.testing.assert_close(scores[b, i, j], scorer.score.weight[0] @ hidden)
 
 
-def test_padding_and_neighbours_in_the_batch_change_nothing(parser: LstmParser) -> None:
+def test_padding_and_neighbors_in_the_batch_change_nothing(parser: LstmParser) -> None:
     parser.eval()
     together = collate_trees(TREES, [0, 1, 2])
     scores = parser(together.words, together.tags, together.lengths)

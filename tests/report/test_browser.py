@@ -192,8 +192,8 @@ def test_runs_side_by_side_fit_any_screen(compared: Page) -> None:
     for scheme in ("light", "dark"):
         wanted = [{"name": "prefers-color-scheme", "value": scheme}]
         compared.call("Emulation.setEmulatedMedia", features=wanted)
-        colours = [re.findall(r"\d+", compared.evaluate(style % part)) for part in parts]
-        page, *inks = (sum(map(int, colour)) for colour in colours)
+        colors = [re.findall(r"\d+", compared.evaluate(style % part)) for part in parts]
+        page, *inks = (sum(map(int, color)) for color in colors)
         assert all((ink < page - 200) == (scheme == "light") for ink in inks)
         assert [width_at(compared, width) <= width for width in (390, 1400)] == [True, True]
 

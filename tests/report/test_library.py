@@ -223,7 +223,7 @@ def test_the_report_says_that_it_is_computed(
     assert figure_path(tmp_path, scale, computed.name, "png").exists()
 
 
-def test_measured_neighbours_keep_their_banner(
+def test_measured_neighbors_keep_their_banner(
     tmp_path: Path,
     computed: Experiment,
     experiment: Experiment,

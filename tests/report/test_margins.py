@@ -73,7 +73,7 @@ def test_verdicts_differ_by_symbol_and_say_less_about_generated_data(
     words = [line.word for line in drawn(*claims, generated=True)]
     assert words == ["effect seen", "effect not seen", "undecided"]
     paper = ClaimsOfPaper("paper2020", "", tuple(claims), ())
-    for scale, coloured, folded in (("demo", False, True), ("full", True, False)):
+    for scale, colored, folded in (("demo", False, True), ("full", True, False)):
         page = html_report(Document(scale, "", (), (), claims=(paper,)))
-        assert ('class="verdict holds"' in page) is coloured
+        assert ('class="verdict holds"' in page) is colored
         assert ("<summary>Claims by paper</summary>" in page) is folded

@@ -97,7 +97,7 @@ def test_no_premise_and_no_hypothesis_is_shown_twice() -> None:
     assert shown([LONG, again, same, SHORT], [], 3) == [6, 5, 0]
 
 
-def test_lines_stand_where_neighbours_differ() -> None:
+def test_lines_stand_where_neighbors_differ() -> None:
     assert segments([0.25, 0.25, 0.5, 0.0, 0.0]) == [2, 3]
     third = 1 / 3
     assert segments([third, 1 - third - third, third]) == []

@@ -287,8 +287,8 @@ def test_missing_words_are_blue_and_wrong_ones_red() -> None:
         figure = Translations().draw(row)
         assert all(box.y0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes(figure))
     texts = [(text.get_text(), text.get_color()) for text in figure.axes[0].texts]
-    coloured = [(text, colour) for text, colour in texts if colour in (MISSED, MISTAKEN)]
-    assert coloured == [("x", MISSED), ("y", MISTAKEN)]
+    colored = [(text, color) for text, color in texts if color in (MISSED, MISTAKEN)]
+    assert colored == [("x", MISSED), ("y", MISTAKEN)]
     assert [text for text, _ in texts][:5] == ["input", "ab c", "reference", "x", "y"]
     assert "1 sentences with their reference and translations by x, y" in Translations().describe(
         row

@@ -129,7 +129,7 @@ def test_a_metric_without_a_better_direction_is_refused() -> None:
     experiment = tuned()
     assert experiment.tune is not None
     experiment.tune.metric = "dev/trees"
-    with pytest.raises(ValueError, match="maximised or minimised"):
+    with pytest.raises(ValueError, match="maximized or minimized"):
         run_to_the_end(experiment, {1: 1.0})
 
 

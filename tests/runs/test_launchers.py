@@ -50,7 +50,7 @@ def test_reproduce_uses_the_launcher_that_it_is_given(tiny: list[str], tmp_path:
 
 @pytest.mark.skipif(without("hydra_plugins.hydra_optuna_sweeper"), reason="no Optuna sweeper here")
 @pytest.mark.filterwarnings("ignore")  # of Optuna 2 about its own dependencies
-def test_optuna_maximises_the_monitored_metric(
+def test_optuna_maximizes_the_monitored_metric(
     tiny: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     study = ["hydra/sweeper=optuna", "hydra.sweeper.direction=maximize", "hydra.sweeper.n_jobs=1"]

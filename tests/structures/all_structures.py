@@ -74,7 +74,7 @@ def sparsemap_by_enumeration(
 
 
 def _solve(parts: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Maximise ``scores y - |parts y|² / 2`` over the simplex by sequential least squares."""
+    """Maximize ``scores y - |parts y|² / 2`` over the simplex by sequential least squares."""
     gram, count = parts @ parts.T, len(scores)
     found = minimize(
         lambda y: 0.5 * y @ gram @ y - scores @ y,

@@ -78,7 +78,7 @@ def test_every_loss_moves_every_parameter(tmp_path: Path, loss: str) -> None:
 
 def test_predictions_are_trees_with_a_single_root(task: ParsingTask) -> None:
     task.model.eval()
-    for sentence, heads in zip(task.data.dev, task.analyse(task.data.dev).heads, strict=True):
+    for sentence, heads in zip(task.data.dev, task.analyze(task.data.dev).heads, strict=True):
         assert len(heads) == len(sentence.words)
         assert heads.count(0) == 1
         for place in range(1, len(heads) + 1):

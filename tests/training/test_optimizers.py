@@ -1,4 +1,4 @@
-"""Optimisers and decay rules."""
+"""Optimizers and decay rules."""
 
 import subprocess
 import sys

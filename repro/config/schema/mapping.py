@@ -24,7 +24,7 @@ class UnboundedConfig(MappingConfig):
 
 @dataclass
 class GammaConfig(UnboundedConfig):
-    """Softmax and sparsemax: ``gamma`` is the strength of the regularisation."""
+    """Softmax and sparsemax: ``gamma`` is the strength of the regularization."""
 
     gamma: float = number("(0, inf)", 1.0)
 

@@ -22,7 +22,7 @@ class NliReading:
             a parse at spaces; ``punctuation`` splits the sentence by
             :func:`~repro.data.nli.punctuation_words`.
         lowercase: whether words are lower-cased.
-        check_size: refuse a corpus whose number of labelled pairs is not the published one.
+        check_size: refuse a corpus whose number of labeled pairs is not the published one.
         max_words: training pairs with a longer sentence are left out; without it, a sentence of
             more than 1,000 words is refused.
     """

@@ -58,7 +58,7 @@ class ParsingConfig(TaskConfig):
         single_root: whether predicted trees have exactly one word below the root.
         train_single_root: whether the loss compares the gold tree with such trees only.
         evaluation_words: number of words in an evaluation batch, padding included.
-        candidate_iterations: most iterations of SparseMAP when candidate trees are analysed.
+        candidate_iterations: most iterations of SparseMAP when candidate trees are analyzed.
         stored_examples: number of validation sentences whose candidate trees are stored.
         compared: number of training sentences, evenly spaced, whose candidate trees are counted at
             each validation in addition to the validation sentences, for SparseMAP losses.

@@ -59,7 +59,7 @@ class TextPairsConfig(TextSettings, EncodingSettings, DataConfig):
         check_size: refuse a corpus whose number of pairs is not the expected one.
         max_test_length: test pairs with more tokens on either side, counted before the split into
             subwords, are left out of hypotheses, references and metrics; ``null`` keeps all.
-        tokenised: whether the files of ``folder`` are tokenised; published corpora declare it.
+        tokenised: whether the files of ``folder`` are tokenized; published corpora declare it.
     """
 
     check_size: bool = True

@@ -13,7 +13,7 @@ SCHEDULES = ("decay_if_loss_increases", "decay_if_not_best", "decay_after_epoch"
 
 @dataclass
 class TrainingConfig:
-    """Optimiser, schedule and stopping.
+    """Optimizer, schedule and stopping.
 
     Attributes:
         learning_rate: base learning rate.

@@ -1,4 +1,4 @@
-r"""Compiled loops of the aligner: table of word pairs, expectation maximisation, best links.
+r"""Compiled loops of the aligner: table of word pairs, expectation maximization, best links.
 
 Links close to the diagonal are likely: target position ``i`` of ``m`` aligns to source position
 ``j`` of ``n`` with the prior probability
@@ -208,7 +208,7 @@ def _digamma(x):
 
 
 @compiled_on_disk(nogil=True)
-def normalise(table, counts, sources, concentration, probabilities):
+def normalize(table, counts, sources, concentration, probabilities):
     """Estimate ``t`` from counts and write it to ``probabilities``.
 
     With a symmetric Dirichlet prior of this concentration, ``t`` is the exponential of the
@@ -232,7 +232,7 @@ def normalise(table, counts, sources, concentration, probabilities):
 def best_links(corpus, model):
     """Return the most probable source position of every target word, from 0, or -1 for NULL.
 
-    Ties are resolved in favour of NULL, then of the first position.
+    Ties are resolved in favor of NULL, then of the first position.
     """
     source, target, source_starts, target_starts = corpus
     links = np.empty(len(target), np.int64)
@@ -264,9 +264,9 @@ def _geometric(nearest, tension, steps, count):
 
 @compiled_on_disk(nogil=True)
 def _prior_mean(sizes, tension):
-    """Sum ``Σ_j h e^{λh}``, divided by the normaliser of fast_align, over all target words.
+    """Sum ``Σ_j h e^{λh}``, divided by the normalizer of fast_align, over all target words.
 
-    The program exchanges the two lengths in the normaliser: it sums over ``m`` positions, those
+    The program exchanges the two lengths in the normalizer: it sums over ``m`` positions, those
     above and those below the diagonal point ``i m / n``. If the point lies above all of them, the
     unsigned number of positions above it wraps around, so that their geometric series is summed to
     infinity.
@@ -281,12 +281,12 @@ def _prior_mean(sizes, tension):
                 total += h * math.exp(tension * h)
             below = int(i * m / n)
             above = m - below if m >= below else math.inf
-            normaliser = 0.0
+            normalizer = 0.0
             if above:
-                normaliser += _geometric(closeness(i, n, below + 1, m), tension, m, above)
+                normalizer += _geometric(closeness(i, n, below + 1, m), tension, m, above)
             if below:
-                normaliser += _geometric(closeness(i, n, below, m), tension, m, below)
-            result += count * total / normaliser
+                normalizer += _geometric(closeness(i, n, below, m), tension, m, below)
+            result += count * total / normalizer
     return result
 
 
@@ -295,7 +295,7 @@ def fast_align_tension(sizes: np.ndarray, closeness_sum: float, tension: float) 
 
     Takes eight steps along the gradient of the expected log-likelihood, the posterior mean of ``h``
     minus the prior mean, with three errors of the program: the posterior mean counts target
-    positions from zero (see ``closeness_sum``), the normaliser of the prior exchanges the two
+    positions from zero (see ``closeness_sum``), the normalizer of the prior exchanges the two
     lengths, and words aligned to NULL count in the prior mean only. The result is far from the
     maximum of the likelihood: 7.2 instead of 13.7 on Multi30k (German to English).
 

@@ -14,9 +14,9 @@ _NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1,
 
 
 def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
-    """Grow the intersection of both directions along neighbours, then add isolated links.
+    """Grow the intersection of both directions along neighbors, then add isolated links.
 
-    A link of either direction that neighbours an accepted link (also diagonally) is added if its
+    A link of either direction that neighbors an accepted link (also diagonally) is added if its
     source or its target word has no link yet. Passes over the candidates, in order of their
     positions, are repeated until one adds none. Then links are added whose two words both have
     none, the forward ones first. ``atools``, which comes with fast_align, does the same.

@@ -1,4 +1,4 @@
-"""Word aligner: word numbers, expectation maximisation, links of both directions."""
+"""Word aligner: word numbers, expectation maximization, links of both directions."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ from repro.data.alignment.expectation import (
     collect_pairs,
     expected_counts,
     fast_align_tension,
-    normalise,
+    normalize,
     sentence_sizes,
 )
 from repro.data.alignment.links import Symmetry, grow_diag_final_and
@@ -96,7 +96,7 @@ class AlignerSettings:
     """Settings of the training of an aligner; defaults are those of ``fast_align -d -o -v``.
 
     Attributes:
-        passes: passes of expectation maximisation; the last of the program's five iterations only
+        passes: passes of expectation maximization; the last of the program's five iterations only
             aligns.
         null: probability ``p_0`` of a target word without a counterpart.
         tension: initial value of ``λ``, which is updated after every pass but the first; see
@@ -166,7 +166,7 @@ def fit_aligner(
 ) -> WordAligner:
     """Train an aligner on pairs that :func:`number_words` encoded.
 
-    Expectation maximisation starts from uniform translation probabilities.
+    Expectation maximization starts from uniform translation probabilities.
     """
     table = collect_pairs(corpus, len(target))
     probabilities = np.full(len(table.keys), 1.0 / len(target))
@@ -175,7 +175,7 @@ def fit_aligner(
     for number in range(settings.passes):
         counts.fill(0.0)
         _, _, closeness_sum = expected_counts(corpus, model, 0, counts)
-        normalise(table, counts, len(source), settings.concentration, probabilities)
+        normalize(table, counts, len(source), settings.concentration, probabilities)
         if number > 0:
             model = model._replace(tension=fast_align_tension(sizes, closeness_sum, model.tension))
     return WordAligner(source, target, model)

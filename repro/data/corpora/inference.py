@@ -19,7 +19,7 @@ class SentencePairs(HubCorpus):
 
     Attributes:
         files: file name of each part.
-        halved: part to split into validation and test data, if the corpus has no labelled test
+        halved: part to split into validation and test data, if the corpus has no labeled test
             data.
     """
 

@@ -80,7 +80,7 @@ class ParallelTexts(HubCorpus):
     Attributes:
         languages: available languages; with a recipe, English comes second.
         stems: stem of each split: ``train``, ``dev``, ``test`` and further test sets.
-        tokenised: whether the files are tokenised.
+        tokenised: whether the files are tokenized.
         recipe: how to assemble the corpus from the files of a campaign if plain files are missing.
         unpack_into: folder of archives, if it is not that of the recipe or the corpus.
         short_pairs: number of training pairs with at most 50 subwords per side after 32,000 joint

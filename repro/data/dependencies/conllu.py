@@ -105,8 +105,8 @@ def format_sentence(
     """Format one sentence, including the empty line that ends it.
 
     Predicted heads replace the gold ones, and the columns DEPREL and DEPS become ``_``: an
-    unlabelled parser predicts no relations, and gold relations on predicted heads would yield a
-    meaningless labelled score. Words, lemmas, tags and features are kept.
+    unlabeled parser predicts no relations, and gold relations on predicted heads would yield a
+    meaningless labeled score. Words, lemmas, tags and features are kept.
 
     Args:
         sentence: the sentence as read.

@@ -25,7 +25,7 @@ class TreeEncoder:
     """Encoder of the words and tags of sentences as ids.
 
     Attributes:
-        words: vocabulary of normalised words.
+        words: vocabulary of normalized words.
         tags: vocabulary of tags.
         frequency: number of occurrences in the training data of each word of the vocabulary.
         tag_column: column of CoNLL-U that holds the tags, ``"UPOS"`` or ``"XPOS"``.
@@ -39,7 +39,7 @@ class TreeEncoder:
     @classmethod
     def build(cls, sentences: Sequence[Sentence], tag_column: str) -> "TreeEncoder":
         """Build an encoder from the words and tags of the training data."""
-        forms = [[normalise(form) for form in s.column("FORM")] for s in sentences]
+        forms = [[normalize(form) for form in s.column("FORM")] for s in sentences]
         words = Vocabulary.build(forms)
         counts = Counter(form for sentence in forms for form in sentence)
         tags = Vocabulary.build(sentence.column(tag_column) for sentence in sentences)
@@ -47,12 +47,12 @@ class TreeEncoder:
 
     def encode(self, sentence: Sentence) -> Tree:
         """Encode one sentence as ids."""
-        forms = [normalise(form) for form in sentence.column("FORM")]
+        forms = [normalize(form) for form in sentence.column("FORM")]
         tags = self.tags.encode(sentence.column(self.tag_column))
         return Tree(self.words.encode(forms), tags, sentence.heads)
 
 
-def normalise(form: str) -> str:
+def normalize(form: str) -> str:
     """Lower-case a word, or return ``NUM`` if it starts with an ASCII digit ("1990s", "3rd").
 
     The programs of Kiperwasser & Goldberg (2016) and Niculae et al. (2018) match numbers in the

@@ -117,7 +117,7 @@ def best_value(measured: Mapping[KeyT, float], metric: str) -> KeyT:
 
     Args:
         measured: measured metric by value of the setting or by row, at least one.
-        metric: full name, which tells whether it is maximised or minimised.
+        metric: full name, which tells whether it is maximized or minimized.
 
     Raises:
         ConfigError: neither direction of the metric is better.
@@ -125,7 +125,7 @@ def best_value(measured: Mapping[KeyT, float], metric: str) -> KeyT:
     higher = metric_of(metric).higher_is_better
     if higher is None:
         raise ConfigError(
-            f"{metric!r} chooses nothing; expected a metric that is maximised or minimised"
+            f"{metric!r} chooses nothing; expected a metric that is maximized or minimized"
         )
     sign = -1.0 if higher else 1.0
     return min(measured, key=lambda value: (sign * measured[value], value))

@@ -2,7 +2,7 @@
 
 Gold data and predictions map (lemma, tags) to a form: a later line with the same key replaces an
 earlier one, and a key without a prediction counts as the empty form. Forms are compared exactly,
-without Unicode normalisation. The official scorer rounds each language to two digits; these scores
+without Unicode normalization. The official scorer rounds each language to two digits; these scores
 are not rounded.
 
 References:

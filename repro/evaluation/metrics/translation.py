@@ -38,8 +38,8 @@ class Translations:
         language: target language.
         sources: words of each source.
         align: trained aligner, which links sources to translations or references, if available.
-        plain: detokenised translations and references; ``None`` for a corpus that is published
-            tokenised.
+        plain: detokenized translations and references; ``None`` for a corpus that is published
+            tokenized.
     """
 
     hypotheses: Sequence[Words]
@@ -61,7 +61,7 @@ class Translations:
 def token_counts(
     hypotheses: Sequence[str], references: Sequence[str | Sequence[str]], *, lowercase: bool = False
 ) -> NDArray[np.int64]:
-    """Count n-grams of tokenised text as ``multi-bleu.perl`` (Moses) does.
+    """Count n-grams of tokenized text as ``multi-bleu.perl`` (Moses) does.
 
     The program reads bytes: tokens are separated by ASCII whitespace only, and ``-lc`` lower-cases
     the letters A to Z only, in every locale. It does not smooth: without a common 4-gram, BLEU is
@@ -69,7 +69,7 @@ def token_counts(
     translations have BLEU 0, where the program stops with a division by zero.
 
     Args:
-        hypotheses: translations, tokenised like the references.
+        hypotheses: translations, tokenized like the references.
         references: one or several texts for each translation.
         lowercase: whether to ignore the case of ASCII letters, as ``multi-bleu.perl -lc``.
 
@@ -102,10 +102,10 @@ def token_counts(
 def plain_counts(
     hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool = False
 ) -> NDArray[np.int64]:
-    """Count n-grams of plain text with sacrebleu's own tokenisation (13a).
+    """Count n-grams of plain text with sacrebleu's own tokenization (13a).
 
     Args:
-        hypotheses: detokenised translations.
+        hypotheses: detokenized translations.
         references: one for each.
         lowercase: whether to ignore case.
 
@@ -194,8 +194,8 @@ def rep_counts(
     sentences is divided by the number of reference words and multiplied by 100.
 
     Args:
-        hypotheses: translations, tokenised.
-        references: their references, tokenised.
+        hypotheses: translations, tokenized.
+        references: their references, tokenized.
         order: ``n``.
         ngram_weight: ``λ_1``.
         word_weight: ``λ_2``.

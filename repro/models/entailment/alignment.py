@@ -199,7 +199,7 @@ class StructuredAligner(SparsemapAligner):
 class SequentialAligner(SparsemapAligner):
     """Alignment that tags the words of each sentence with the words of the other.
 
-    The :class:`TransitionScores` of each direction, 18 parameters together, can favour or penalize
+    The :class:`TransitionScores` of each direction, 18 parameters together, can favor or penalize
     monotone alignments. Weights are the SparseMAP marginals of the tags.
 
     References:

@@ -70,7 +70,7 @@ class AttentionClassifier(nn.Module):
         self.output = nn.Linear(hidden_size, labels)
         self.dropout = Dropout(dropout)
         self.mapping = mapping
-        initialise(self)
+        initialize(self)
         self.embedding = word_embedding(vectors, trainable_vectors)
 
     def forward(self, batch: NliBatch) -> AttendedLabels:
@@ -142,7 +142,7 @@ class Esim(nn.Module):
         self.output = nn.Linear(hidden_size, labels)
         self.dropout = Dropout(dropout)
         self.aligner = aligner
-        initialise(self)
+        initialize(self)
         self.embedding = word_embedding(vectors, trainable_vectors)
 
     def forward(self, batch: NliBatch) -> AlignedLabels:
@@ -191,7 +191,7 @@ def last_states(states: Tensor, lengths: Tensor) -> Tensor:
     return states.gather(1, index).squeeze(1)
 
 
-def initialise(model: nn.Module) -> None:
+def initialize(model: nn.Module) -> None:
     """Draw Glorot-uniform input and orthogonal recurrent matrices, gate by gate; zero the biases.
 
     Only linear and recurrent layers change: transition scores, for example, keep their values.

@@ -146,7 +146,7 @@ def _finish(panel: Panel, axes: Axes) -> None:
     """Draw the heaviest paths as lines over a map, or matchings as small grids, two per row."""
     assert isinstance(panel, _Map)
     # Paths are shifted sideways so that they do not cover each other. Their width shows the
-    # weight, which is written above in the colour of the path.
+    # weight, which is written above in the color of the path.
     for rank, one in reversed([*enumerate(panel.structures[:MOST])]):
         text = f"{one['weight']:.2f}"
         if panel.weights:

@@ -26,7 +26,7 @@ T = TypeVar("T")
 INK, MUTED_INK, PAPER = "#1b2733", "#667482", "#ffffff"
 GRID, SHADE, FRAME = "#e3e8ec", "#f4f6f8", "#b3bdc7"
 WEIGHT = "#08306b"
-"""Colour of a weight of one; smaller weights are paler."""
+"""Color of a weight of one; smaller weights are paler."""
 FAINTEST = 0.1
 """Opacity of the smallest weights above zero, so that they differ from exact zeros."""
 _PAGE_COLOURS = {
@@ -38,7 +38,7 @@ _PAGE_COLOURS = {
     SHADE: f"var(--figure-shade,{SHADE})",
     WEIGHT: f"var(--figure-weight,{WEIGHT})",
 }
-"""Values that replace colours in SVG, so that figures follow a light or dark page."""
+"""Values that replace colors in SVG, so that figures follow a light or dark page."""
 _FONT = "'DejaVu Sans',Verdana,'Bitstream Vera Sans',sans-serif"
 """Font of the layout, then fonts of about its width, then any other."""
 _NUMBER = re.compile(r"-?\d+\.\d+")
@@ -78,7 +78,7 @@ class Canvas(Figure):
         FigureCanvasAgg(self)
 
     def svg(self, name: str, description: str = "") -> str:
-        """Return SVG for an HTML page, with real text and the colours of the page.
+        """Return SVG for an HTML page, with real text and the colors of the page.
 
         ``name``, unique within the page, is the prefix of all IDs; ``description`` is the alt text.
         """
@@ -192,7 +192,7 @@ def opacity(weight: float) -> float:
 def inline_svg(markup: str, name: str, description: str, cells: Sequence[Cells]) -> str:
     """Turn an SVG document of Matplotlib into an element that can be embedded in HTML.
 
-    IDs get a prefix, style sheets are removed, text uses common fonts and colours follow the page.
+    IDs get a prefix, style sheets are removed, text uses common fonts and colors follow the page.
     Each cell of a heat map shows its words and its weight on hovering.
 
     Args:
@@ -224,8 +224,8 @@ def inline_svg(markup: str, name: str, description: str, cells: Sequence[Cells])
                 value = re.sub(r"font-family:[^;]*;?\s*|(?<=:|;)\s+", "", value)
                 value = re.sub(r"font: ?(?:bold |italic )*bold ", r"font-weight:bold;font: ", value)
                 value = re.sub(r"font: ?(?:italic )*([\d.]+)px [^;]*", r"font-size:\1px", value)
-                for colour, of_page in _PAGE_COLOURS.items():
-                    value = value.replace(colour, of_page)
+                for color, of_page in _PAGE_COLOURS.items():
+                    value = value.replace(color, of_page)
             if key in ("style", "clip-path", f"{_XLINK}href"):
                 value = _REFERENCE.sub(rf"\1#{prefix}-\2", value)
             if key in ("d", "x", "y", "transform", "points", "width", "height", "viewBox"):

@@ -53,11 +53,11 @@ class AlphaSweep(Figure):
         canvas = Canvas(LEFT + PANEL * len(panels), HEIGHT)
         found = canvas.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for number, (axes, (name, curves)) in enumerate(zip(found, panels.items(), strict=True)):
-            colour = style_of("entmax").color
+            color = style_of("entmax").color
             alphas, values = zip(*by_alpha(curves), strict=True)
             label = f"mean ± standard deviation of {len(curves)} seeds"
             label = label if len(curves) > 1 else f"seed {curves[0]['seed']}"
-            draw_means(axes, alphas, values, colour, label)
+            draw_means(axes, alphas, values, color, label)
             y = metric_label(data["metric"]) if number == 0 else ""
             plain_axes(axes, drawable(f"α of the {name}"), y, grid=True)
             axes.legend(frameon=False, fontsize=8, labelcolor=INK)
@@ -84,7 +84,7 @@ class AlphaSweep(Figure):
 
 
 class AccuracyOverTime(Figure):
-    """Curves of a validation metric against training time, one colour for each mapping.
+    """Curves of a validation metric against training time, one color for each mapping.
 
     The first seed of each row has markers, one for each validation.
     """
@@ -226,20 +226,20 @@ def _gaps(data: Row) -> Iterator[tuple[str, list[float], Row]]:
 
 
 def draw_means(
-    axes: Axes, x: Sequence[float], values: Sequence[Sequence[float]], colour: str, label: str
+    axes: Axes, x: Sequence[float], values: Sequence[Sequence[float]], color: str, label: str
 ) -> None:
     """Draw the values at each ``x`` as dots, a line through their means, and a band around it.
 
     The band shows one standard deviation on either side; there is none if all values are equal.
     """
     means = [fmean(each) for each in values]
-    axes.plot(x, means, color=colour, linewidth=1.4, label=label)
+    axes.plot(x, means, color=color, linewidth=1.4, label=label)
     for place, each in zip(x, values, strict=True):
-        axes.plot([place] * len(each), each, "o", color=colour, markersize=3.5, alpha=0.5)
+        axes.plot([place] * len(each), each, "o", color=color, markersize=3.5, alpha=0.5)
     spread = [stdev(each) if len(each) > 1 else 0.0 for each in values]
     if any(spread):
         low, high = np.subtract(means, spread), np.add(means, spread)
-        axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
+        axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
 
 
 def curves_of(data: Row) -> dict[str, list[Row]]:

@@ -73,7 +73,7 @@ class ParsedSentence:
 class DependencyArcs(Figure):
     """Sentences with the gold tree above the words and the other arcs of the solution below.
 
-    Gold arcs with probability zero are dashed; arcs with one between 0 and 1 are labelled with it.
+    Gold arcs with probability zero are dashed; arcs with one between 0 and 1 are labeled with it.
     """
 
     rule = (
@@ -153,17 +153,17 @@ class _Panel:
     def __init__(self, example: ParsedSentence) -> None:
         self.example = example
         self.labels = [ROOT, *(drawable(word) for word in example.words)]
-        self.centres, left = list[float](), GAP
+        self.centers, left = list[float](), GAP
         for label in self.labels:
             width = max(text_width(label, WORD_SIZE), 0.16)
-            self.centres.append(left + width / 2)
+            self.centers.append(left + width / 2)
             left += width + GAP
         marginals = example.marginals
         self.gold = {arc: marginals.get(arc, 0.0) for arc in example.gold.arcs}
         self.others = {arc: weight for arc, weight in marginals.items() if arc not in self.gold}
         self.above = _height(self.gold) + WORD_HEIGHT / 2 + TITLE_HEIGHT
         self.below = (_height(self.others) if self.others else 0.1) + WORD_HEIGHT / 2
-        right = self.centres[-1] + text_width(self.labels[-1], WORD_SIZE) / 2 + GAP
+        right = self.centers[-1] + text_width(self.labels[-1], WORD_SIZE) / 2 + GAP
         title = text_width(_title(example), 9) + 2 * GAP
         self.width, self.height = max(right, title), self.above + self.below
 
@@ -171,11 +171,11 @@ class _Panel:
         """Draw into axes of this panel's size."""
         axes.set_axis_off()
         axes.set(xlim=(0, self.width), ylim=(-self.below, self.above))
-        for x, label in zip(self.centres, self.labels, strict=True):
-            colour = MUTED_INK if label is self.labels[0] else INK
-            axes.text(x, 0, label, ha="center", va="center", fontsize=WORD_SIZE, color=colour)
-        _draw_arcs(axes, self.centres, self.gold, 1, INK)
-        _draw_arcs(axes, self.centres, self.others, -1, WRONG)
+        for x, label in zip(self.centers, self.labels, strict=True):
+            color = MUTED_INK if label is self.labels[0] else INK
+            axes.text(x, 0, label, ha="center", va="center", fontsize=WORD_SIZE, color=color)
+        _draw_arcs(axes, self.centers, self.gold, 1, INK)
+        _draw_arcs(axes, self.centers, self.others, -1, WRONG)
         title = _title(self.example)
         axes.text(0.1, self.above - 0.1, title, fontsize=9, color=INK, va="top")
 
@@ -198,12 +198,12 @@ def _on_curve(
 
 
 def _draw_arcs(
-    axes: Axes, centres: Sequence[float], arcs: Mapping[Arc, float], side: int, colour: str
+    axes: Axes, centers: Sequence[float], arcs: Mapping[Arc, float], side: int, color: str
 ) -> None:
     """Draw the arcs of one side, then the probabilities of those that are not certain."""
     taken: list[tuple[float, float]] = []
     for arc, weight in sorted(arcs.items()):
-        start, end = (centres[place] for place in arc)
+        start, end = (centers[place] for place in arc)
         end += 0.04 if start > end else -0.04
         base, peak = side * WORD_HEIGHT / 2, side * (WORD_HEIGHT / 2 + _arc_height(arc))
         control = base + 4 / 3 * (peak - base)  # the curve rises to 3/4 of its control points
@@ -212,12 +212,12 @@ def _draw_arcs(
         strength = FAINTEST + (1 - FAINTEST) * min(weight, 1.0)  # sums of weights are rounded
         style = "solid" if weight > 0 else (0, (3, 2))
         axes.add_patch(
-            PathPatch(curve, fill=False, edgecolor=colour, alpha=strength, linestyle=style)
+            PathPatch(curve, fill=False, edgecolor=color, alpha=strength, linestyle=style)
         )
         tip = "v" if side > 0 else "^"
-        axes.plot([end], [base], tip, markersize=4, color=colour, alpha=strength)
+        axes.plot([end], [base], tip, markersize=4, color=color, alpha=strength)
         if 0 < weight < 1 - 1e-6:
-            # Centre of the label: the first position clear of other labels, on the curve near its
+            # Center of the label: the first position clear of other labels, on the curve near its
             # top or else outwards from there.
             shares = [0.5 + sign * step / 50 for step in range(20) for sign in (1, -1)]
             places = [_on_curve(share, start, end, base, control) for share in shares]
@@ -225,13 +225,13 @@ def _draw_arcs(
             places += [(x, y + outward * step) for step in range(1, 2 * len(taken) + 2)]
             taken.append(next(one for one in places if all(_apart(one, other) for other in taken)))
             axes.text(
-                *taken[-1], f"{weight:.2f}", ha="center", va="center", fontsize=8, color=colour,
+                *taken[-1], f"{weight:.2f}", ha="center", va="center", fontsize=8, color=color,
                 bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5},
             )  # fmt: skip
 
 
 def _apart(first: tuple[float, float], second: tuple[float, float]) -> bool:
-    """Return whether labels centred at two points do not overlap."""
+    """Return whether labels centered at two points do not overlap."""
     return any(abs(a - b) > size for a, b, size in zip(first, second, LABEL, strict=True))
 
 

@@ -117,8 +117,8 @@ class ForcedDecoding(Figure):
         for line, tall in zip(lines, heights, strict=True):
             left = MARGIN
             for box in line:
-                colour = COMPLETED if box.completed else PAPER
-                frame: dict[str, Any] = {"facecolor": colour, "edgecolor": BORDER, "linewidth": 0.8}
+                color = COMPLETED if box.completed else PAPER
+                frame: dict[str, Any] = {"facecolor": color, "edgecolor": BORDER, "linewidth": 0.8}
                 axes.add_patch(Rectangle((left, top), box.width, box.height, **frame))
                 for number, (text, share, target) in enumerate(box.lines):
                     y = top + PAD / 2 + LINE * (number + 0.5)

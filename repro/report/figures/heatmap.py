@@ -69,7 +69,7 @@ class Panel:
 def draw_heatmap(
     canvas: Canvas, left: float, down: float, panel: Panel, name_rows: bool, name_columns: bool
 ) -> Axes:
-    """Draw a heat map; neighbours in a row are separated where their weights differ.
+    """Draw a heat map; neighbors in a row are separated where their weights differ.
 
     Args:
         canvas: what to draw on.
@@ -100,7 +100,7 @@ def draw_heatmap(
     if zeros:
         dots = axes.plot(*zip(*zeros, strict=True), ".", color=MUTED_INK, markersize=1.6)
         dots[0].set_gid(f"{gid}-dots")
-    # A single line, broken by NaN: between rows, and between neighbours of different weights.
+    # A single line, broken by NaN: between rows, and between neighbors of different weights.
     gap = (float("nan"), float("nan"))
     points: list[tuple[float, float]] = []
     for row, line in enumerate(weights):
@@ -119,7 +119,7 @@ def draw_heatmap(
 
 
 def draw_bar(canvas: Canvas, note: str = "") -> None:
-    """Draw the colour bar at the foot of a canvas, with the legend beside it."""
+    """Draw the color bar at the foot of a canvas, with the legend beside it."""
     height = canvas.get_size_inches()[1]
     axes = canvas.box(MARGIN, 0.26, BAR_WIDTH, BAR_HEIGHT)
     shares = [(step + 0.5) / BAR_STEPS for step in range(BAR_STEPS)]
@@ -143,7 +143,7 @@ def legend(note: str = "") -> str:
 
 
 def bar_room(note: str = "") -> float:
-    """Return the width in inches of the colour bar with its legend and margins."""
+    """Return the width in inches of the color bar with its legend and margins."""
     return MARGIN + BAR_WIDTH + 0.2 + text_width(legend(note), NOTE_SIZE) * 1.05 + MARGIN
 
 
@@ -176,18 +176,18 @@ def draw_bullets(axes: Axes, y: int, line: Sequence[float]) -> None:
         Niculae & Blondel (2017), Figure 4 and C.3.
     """
     for places, (shape, filled) in zip(clusters(line), BULLETS, strict=False):
-        colour = PAPER if line[places[0]] > 0.4 else INK
+        color = PAPER if line[places[0]] > 0.4 else INK
         axes.plot(
             [place + 0.5 for place in places], [y + 0.5] * len(places), shape, markersize=3.2,
-            markerfacecolor=colour if filled else "none", markeredgecolor=colour,
+            markerfacecolor=color if filled else "none", markeredgecolor=color,
             markeredgewidth=0.7, linestyle="none",
         )  # fmt: skip
 
 
 def _shade(axes: Axes, weights: Sequence[Sequence[float]], gid: str) -> None:
     shares = np.array([[opacity(weight) for weight in line] for line in weights])
-    colours = 1 - shares[..., None] * (1 - np.array(to_rgb(WEIGHT)))
-    axes.pcolormesh(colours, antialiased=False, linewidth=0, gid=gid)
+    colors = 1 - shares[..., None] * (1 - np.array(to_rgb(WEIGHT)))
+    axes.pcolormesh(colors, antialiased=False, linewidth=0, gid=gid)
 
 
 def _label_ticks(axis: Axis, words: Sequence[str]) -> None:

@@ -111,7 +111,7 @@ class Node:
 class Lattice(Figure):
     """Hypotheses as a tree: shared prefixes are drawn once, each hypothesis ends on its own line.
 
-    Arrows at branches are labelled with the probability of the step, leaves with the string and
+    Arrows at branches are labeled with the probability of the step, leaves with the string and
     its probability; the gold string is marked.
     """
 

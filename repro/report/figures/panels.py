@@ -1,4 +1,4 @@
-"""Layout of heat maps: blocks of panels below their titles, above one colour bar."""
+"""Layout of heat maps: blocks of panels below their titles, above one color bar."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -111,7 +111,7 @@ def _word_width(word: str) -> float:
 
 
 def draw_blocks(blocks: Sequence[Block]) -> Canvas:
-    """Draw blocks below each other, with the colour bar at the foot."""
+    """Draw blocks below each other, with the color bar at the foot."""
     note = NOTE
     if has_bullets([panel for block in blocks for panel in block.panels]):
         note += f" · equal bullets in a row: equal weights ({CLUSTERED})"

@@ -17,7 +17,7 @@ Distribution = Sequence[tuple[float, int]]
 BOX = {"whislo": 0.05, "q1": 0.25, "med": 0.5, "q3": 0.75, "whishi": 0.95}
 """Quantiles that a box shows, by the keys of :meth:`Axes.bxp`."""
 COLOURS = {"training": "#b9b9b9", "validation": "#9dc1e0"}
-"""Colours of the sets of sentences, in the order in which they are drawn."""
+"""Colors of the sets of sentences, in the order in which they are drawn."""
 _PREFIXES = {"training": "training_", "validation": ""}
 MEDIAN, EDGE = "#1f5f9e", "#5a6673"
 WIDTH, PER_EPOCH, HEIGHT = 5.2, 0.28, 4.4

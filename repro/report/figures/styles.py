@@ -1,15 +1,15 @@
-"""Colours and line styles of mappings, from the registry of mappings."""
+"""Colors and line styles of mappings, from the registry of mappings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
-"""Dashes that distinguish lines of the same colour."""
+"""Dashes that distinguish lines of the same color."""
 
 
 SERIES = ("#1f5f9e", "#c8502f", "#2f8f6b", "#7a4fa3", "#b8860b", "#555555")
-"""Colours of series other than mappings, such as the values of a swept setting."""
+"""Colors of series other than mappings, such as the values of a swept setting."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def style_of(mapping: str, alpha: float | None = None) -> Style:
 
 
 def lines_of(mappings: Mapping[str, Style]) -> dict[str, Style]:
-    """Return the styles by label, with other dashes for a repeated colour and line."""
+    """Return the styles by label, with other dashes for a repeated color and line."""
     found: dict[str, Style] = {}
     for label, style in mappings.items():
         taken = {(one.color, one.dashes) for one in found.values()}

@@ -23,7 +23,7 @@ SPACE = 0.04
 
 
 Word = tuple[str, bool]
-"""Word of a text, and whether it is coloured."""
+"""Word of a text, and whether it is colored."""
 
 
 class Translations(Figure):
@@ -56,12 +56,12 @@ class Translations(Figure):
         canvas = Canvas(max(WIDTH, block.width), written + block.height(WIDTH) + FOOT)
         page, y = canvas.page(), MARGIN + LINE / 2
         for lines in texts:
-            for name, words, colour in lines:
+            for name, words, color in lines:
                 page.text(MARGIN, y, drawable(name), fontsize=SIZE, color=MUTED_INK, va="center")
                 x = MARGIN + NAMES
                 for marked, group in groupby(words, key=lambda word: word[1]):
                     text = " ".join(drawable(word) for word, _ in group)
-                    color = colour if marked else INK
+                    color = color if marked else INK
                     page.text(x, y, text, fontsize=SIZE, color=color, va="center")
                     x += text_width(text, SIZE) + SPACE
                 y += LINE
@@ -121,7 +121,7 @@ def _width(word: Word) -> float:
 
 
 def _lines(sentence: Sentence) -> list[tuple[str, list[Word], str]]:
-    """Return the lines of the texts: name (first lines only), words, colour of marked words."""
+    """Return the lines of the texts: name (first lines only), words, color of marked words."""
     reference = sentence.reference
     found = [common_words(reference, panel.words) for panel in sentence.panels]
     shared = set.intersection(*(places for places, _ in found))
@@ -133,9 +133,9 @@ def _lines(sentence: Sentence) -> list[tuple[str, list[Word], str]]:
         marks = [(word, n not in places) for n, word in enumerate(panel.words)]
         texts.append((panel.label, marks, MISTAKEN))
     lines = []
-    for name, words, colour in texts:
+    for name, words, color in texts:
         wrapped = in_lines(words, _width, WIDTH - NAMES - 2 * MARGIN)
-        lines += [(name if n == 0 else "", line, colour) for n, line in enumerate(wrapped)]
+        lines += [(name if n == 0 else "", line, color) for n, line in enumerate(wrapped)]
     return lines
 
 

@@ -69,7 +69,7 @@
   const start = () => {
     chosen = [...new Set(location.hash.slice(1).split(","))].filter((name) => runs[name]);
     if (!chosen.length) chosen = [...first];
-    // A link that names one run: its neighbour in the list is the other.
+    // A link that names one run: its neighbor in the list is the other.
     const options = [...list.options].map((option) => option.value).slice(1), at = options.indexOf(chosen[0]);
     if (chosen.length < 2 && options.length > 1) chosen.push(options[at + 1] ?? options[at - 1]);
     show();

@@ -14,14 +14,14 @@ allocating = njit(**_OPTIONS, **MERGED)
 
 inner = njit(**_OPTIONS, **CALLED, _nrt=False)
 """Decorator for functions that neither allocate nor return arrays. They do without reference counts
-of their arguments, which would cost more than most kernels. Sums may be vectorised."""
+of their arguments, which would cost more than most kernels. Sums may be vectorized."""
 
 inlined = njit(**_OPTIONS, **MERGED, _nrt=False, forceinline=True)
 """Decorator that inlines functions of an active set with few callers: its many arrays are costly to
 pass."""
 
 oracle = njit(**(_OPTIONS | CALLED | {"fastmath": _OPTIONS["fastmath"] | {"nnan"}}), _nrt=False)
-"""Decorator for functions whose scores cannot be NaN, so that maxima may be vectorised too."""
+"""Decorator for functions whose scores cannot be NaN, so that maxima may be vectorized too."""
 
 on_disk = compiled_on_disk(**_OPTIONS)
 """Decorator for functions called from Python, whose machine code is cached on disk."""

@@ -32,7 +32,7 @@ class NmtTask(TextPairsTask):
         self.meteor_jar = jar if jar.is_file() else None
 
     def quality(self, outputs: Sequence[Words]) -> float:
-        """Return ``task.tuned_metric``, a BLEU of tokenised text, on the validation data."""
+        """Return ``task.tuned_metric``, a BLEU of tokenized text, on the validation data."""
         return METRICS[self.tuned_metric].value(Translations(outputs, self._references("dev")))
 
     def score(self, split: str, outputs: Sequence[Words]) -> Evaluation:
@@ -45,7 +45,7 @@ class NmtTask(TextPairsTask):
         if not corpus.tokenised:
             # BLEU of plain text compares with the references as they were before tokenization.
             gold = [target for _, target in read_pairs(corpus.splits[split])]
-            plain = [self.detokenise(" ".join(words)) for words in outputs], gold
+            plain = [self.detokenize(" ".join(words)) for words in outputs], gold
         texts = Translations(
             outputs,
             self._references(split),
@@ -84,7 +84,7 @@ def check(config: NmtRun) -> None:
     """Prepare the corpus of a configuration; see :func:`~repro.tasks.text_pairs.check_text`.
 
     If the paper reports the number of training pairs that are short enough, a different number is
-    logged as a warning: lengths depend on tokeniser and subwords, so the corpus may be intact.
+    logged as a warning: lengths depend on tokenizer and subwords, so the corpus may be intact.
     """
     data = config.data
     prepared = check_text(config, parallel_corpus(config))

@@ -173,7 +173,7 @@ class ParsingTask:
         self.criterion = build_structured_loss(config.loss, trained)
         self.structure = Arborescence(single_root=self.settings.single_root)
         sparse = isinstance(config.loss, SparseMAPLossConfig)
-        # Structure whose SparseMAP solutions are analysed, for SparseMAP losses only.
+        # Structure whose SparseMAP solutions are analyzed, for SparseMAP losses only.
         self.candidates = trained if sparse else None
 
     def batches(self, epoch: int) -> LazyBatches[TreeBatch]:
@@ -216,7 +216,7 @@ class ParsingTask:
 
     def validate(self) -> Validation:
         """Compute the attachment score, mean loss and sparsity of SparseMAP on validation data."""
-        found = self.analyse(self.data.dev)
+        found = self.analyze(self.data.dev)
         metrics = {"uas": METRICS["uas"].value(_parsed(self.data.dev, found))}
         details: dict[str, Distribution] = {}
         if found.candidates is not None:
@@ -226,7 +226,7 @@ class ParsingTask:
             if count:
                 # Compare with the sparsity on evenly spaced training sentences.
                 step = max(1, len(trees) // count)
-                training = self.analyse(trees[::step][:count]).candidates
+                training = self.analyze(trees[::step][:count]).candidates
                 assert training is not None
                 counted = training.distributions()
                 details |= {f"training_{name}": counts for name, counts in counted.items()}
@@ -235,7 +235,7 @@ class ParsingTask:
     def evaluate(self, folder: RunFolder) -> Scores:
         """Score validation and test data; write trees, statistics and candidate trees."""
         treebank = self.data.treebank
-        dev, test = self.analyse(self.data.dev), self.analyse(self.data.test)
+        dev, test = self.analyze(self.data.dev), self.analyze(self.data.test)
         whole = score_outputs("dev", _parsed(self.data.dev, dev))
         whole.update(score_outputs("test", _parsed(self.data.test, test)))
         whole.values["dev/tree_loss"] = dev.loss
@@ -250,7 +250,7 @@ class ParsingTask:
         return whole.values
 
     @torch.no_grad()
-    def analyse(self, trees: Sequence[Tree]) -> Analysis:
+    def analyze(self, trees: Sequence[Tree]) -> Analysis:
         """Parse every sentence of a split; the model must be in evaluation mode.
 
         If a run has several processes, each parses its share of the batches.

@@ -14,7 +14,7 @@ from repro.data.alignment.expectation import (
     expected_counts,
     fast_align_tension,
     find,
-    normalise,
+    normalize,
 )
 from repro.data.alignment.model import flatten, number_words
 from repro.errors import DataError
@@ -128,13 +128,13 @@ def test_likelihood_never_falls_without_a_prior_at_one_tension():
         counts = np.zeros(len(table.keys))
         model = LinkModel(table, probabilities, NULL_PROBABILITY, TENSION)
         likelihood, _, _ = expected_counts(corpus, model, 1, counts)
-        normalise(table, counts, len(source), 0.0, probabilities)
+        normalize(table, counts, len(source), 0.0, probabilities)
         seen.append(likelihood / len(corpus.target))
     assert all(later >= earlier - 1e-12 for earlier, later in pairwise(seen))
     assert seen[-1] > seen[0] + 0.1
 
 
-def normaliser_with_exchanged_lengths(i, m, n, tension):
+def normalizer_with_exchanged_lengths(i, m, n, tension):
     """Sum over m positions, or over all of them where the diagonal point i m / n lies above m."""
     last = m if int(i * m / n) <= m else 2_000
     return sum(np.exp(-tension * abs(i / n - k / m)) for k in range(1, last + 1))
@@ -151,7 +151,7 @@ def test_eight_steps_of_fast_align(share):
             for i in range(1, m + 1):
                 h = [-abs(i / m - j / n) for j in range(1, n + 1)]
                 total = sum(value * np.exp(tension * value) for value in h)
-                expected += count * total / normaliser_with_exchanged_lengths(i, m, n, tension)
+                expected += count * total / normalizer_with_exchanged_lengths(i, m, n, tension)
         tension = min(max(tension + 20 * (-share - expected / words), 0.1), 14)
         seen.append(tension)
     assert fast_align_tension(sizes, -share * words, 4.0) == pytest.approx(tension, rel=1e-9)

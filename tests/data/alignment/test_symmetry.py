@@ -10,7 +10,7 @@ def links(*pairs):
     return frozenset(pairs)
 
 
-def test_neighbours_of_the_intersection_are_added():
+def test_neighbors_of_the_intersection_are_added():
     forward, backward = links((0, 0), (1, 1), (1, 2)), links((0, 0), (1, 1))
     assert grow_diag_final_and(forward, backward) == links((0, 0), (1, 1), (1, 2))
 

@@ -14,7 +14,7 @@ from repro.data.nli import (
     LABELS,
     NliExample,
     NliReading,
-    labelled,
+    labeled,
     load_nli,
 )
 
@@ -67,8 +67,8 @@ def test_labels_are_balanced_and_pairs_stand_once(records: Records) -> None:
 
 
 def test_a_bag_of_words_stays_far_below_the_rules(records: Records) -> None:
-    train = labelled(records["train"], dict, READING, "train")
-    held_out = labelled(records[[*records][-1]], dict, READING, "held out")
+    train = labeled(records["train"], dict, READING, "train")
+    held_out = labeled(records[[*records][-1]], dict, READING, "held out")
     words = sorted({word for example in train for word in example.premise + example.hypothesis})
     weights = fitted(counts(train, words), labels(train))
     predicted = (counts(held_out, words) @ weights).argmax(1)
@@ -115,13 +115,13 @@ def labels(examples: list[NliExample]) -> Tensor:
 def fitted(features: Tensor, gold: Tensor) -> Tensor:
     """Weights of a logistic regression."""
     weights = torch.zeros(features.shape[1], len(LABELS), requires_grad=True)
-    optimiser = torch.optim.LBFGS([weights], max_iter=60)
+    optimizer = torch.optim.LBFGS([weights], max_iter=60)
 
     def loss() -> Tensor:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         value = cross_entropy(features @ weights, gold) + 1e-4 * weights.square().sum()
         value.backward()
         return value
 
-    optimiser.step(loss)
+    optimizer.step(loss)
     return weights.detach()

@@ -76,5 +76,5 @@ def test_dropout_acts_in_training_only(vectors: Tensor, batch: NliBatch) -> None
     assert torch.equal(model(batch).logits, model(batch).logits)
 
 
-def test_vectors_are_given_and_not_initialised(vectors: Tensor) -> None:
+def test_vectors_are_given_and_not_initialized(vectors: Tensor) -> None:
     assert torch.equal(classifier(vectors, Sparsemax()).embedding.weight, vectors)

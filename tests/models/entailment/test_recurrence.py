@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from repro.models.entailment.classifiers import initialise, last_states, word_embedding
+from repro.models.entailment.classifiers import initialize, last_states, word_embedding
 from repro.models.layers import BidirectionalLstm, length_mask
 
 LENGTHS = torch.tensor([3, 1, 5])
@@ -53,7 +53,7 @@ def test_word_vectors_are_fixed_or_trained_and_padding_stays(trainable: bool) ->
 def test_initial_weights() -> None:
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(30, 20), torch.nn.GRU(20, 10))
-    initialise(model)
+    initialize(model)
     linear, gru = model
     assert linear.weight.abs().max().item() == pytest.approx((6 / 50) ** 0.5, rel=0.05)
     for gate in gru.weight_hh_l0.split(10):

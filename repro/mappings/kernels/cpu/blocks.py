@@ -202,7 +202,7 @@ def take_lane_maxima(block, rows, first, last):
 
 
 @inline
-def centre(block, columns):
+def center(block, columns):
     """Replace the entries in the block by candidates ``w``, at least ``OUT``."""
     width, top, order = width_of(block.w), simd.load(block.tops, 0), simd.load(block.orders, 0)
     for k in range(0, columns * width, width):
@@ -252,7 +252,7 @@ def take_candidates(block, rows, first, last):
         columns = (end + LINE * width - 1) // (LINE * width) * LINE
         for j in range(end, columns * width, width):
             simd.store(block.w, j, nothing)
-    centre(block, columns)
+    center(block, columns)
     return columns
 
 

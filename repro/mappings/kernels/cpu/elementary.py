@@ -86,9 +86,9 @@ def _log1p_share(degree: int) -> np.ndarray:
     than all terms of the polynomial.
     """
     half_root = np.longdouble(0.5) ** np.longdouble(0.5)
-    centre, reach = (3 * half_root - 2) / 2, half_root / 2
+    center, reach = (3 * half_root - 2) / 2, half_root / 2
     angles = np.longdouble(np.pi) * (np.arange(degree + 1) + np.longdouble(0.5)) / (degree + 1)
-    places = centre + reach * np.cos(angles)
+    places = center + reach * np.cos(angles)
     # Divided differences are accurate; solving a system of equations would lose half the digits.
     differences = np.log1p(places) / places
     for k in range(1, degree + 1):

@@ -407,7 +407,7 @@ def solve_powers(problem, block, states, state, first, stop):
     order = simd.load(block.orders, 0)
     inverse_order, rise = 1.0 / order, simd.zeros_like(order)
     if rows.shape[1] > UNSCREENED or simd.count(order > _UNSCREENED_ORDER) > 0:
-        blocks.centre(block, columns)
+        blocks.center(block, columns)
         rise = _bound(block, columns, order, inverse_order)
     blocks.set_limits(block, 1.0 / (1.0 + rise), inverse_order, np.finfo(rows.dtype).eps)
     columns = blocks.take_candidates(block, rows, first, last)

@@ -252,7 +252,7 @@ def solve_rational(problem, block, states, state, first, stop):
     columns = blocks.take_lane_maxima(block, rows, first, last)
     c = simd.splat(dtype(1))
     if rows.shape[1] > UNSCREENED:
-        blocks.centre(block, columns)
+        blocks.center(block, columns)
         c, _ = descend(block, columns, c, linear, COARSE)
     blocks.set_limits(block, c, dtype(1.0 / problem.order), rounding)
     columns = blocks.take_candidates(block, rows, first, last)

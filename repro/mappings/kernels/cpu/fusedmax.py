@@ -5,7 +5,7 @@ Only the levels ``y`` of total variation above the threshold ``τ`` matter, and 
 coarea formula). An entry at or below ``t - 2 λ`` is not in it: without it the sum falls by at least
 ``2 λ``, and the boundary grows by at most two. No level is farther than ``2 λ`` from its score, so
 ``τ >= max x - 1 - 2 λ``; entries below ``max x - 1 - 4 λ`` are outside all these sets. They split
-the row into independent problems, in which each such neighbour lowers the adjacent end by ``λ``.
+the row into independent problems, in which each such neighbor lowers the adjacent end by ``λ``.
 
 *Short rows* are solved in tiles. With ``λ`` added to both ends of the row, every run of ``S`` has
 two ends that cost ``λ``; in ``T = t + 2 λ`` the maximum is that of ``Σ_S (x_j - T)`` and ``2 λ``
@@ -304,7 +304,7 @@ def _solve_tile(tile, rows, first, last, lam):
     columns = blocks.take_lane_maxima(block, rows, first, last)
     peak = simd.load(block.peaks, 0)
     undone = (peak == math.inf) | (peak == -math.inf) | (simd.load(block.invalid, 0) > 0.0)
-    blocks.centre(block, columns)
+    blocks.center(block, columns)
     c, _ = descend(block, columns, one, True, COARSE)
     simd.store(block.limits, 0, c * -blocks.LOOSER - 4.0 * lam)
     columns = _take(tile, rows, first, last)

@@ -30,7 +30,7 @@ from repro.mappings.kernels.cuda.rows import (
 )
 
 Solution = tuple[Tensor, Tensor, Tensor]
-"""Distributions, KKT status of their entries, and an uninitialised number of infeasible rows."""
+"""Distributions, KKT status of their entries, and an uninitialized number of infeasible rows."""
 _INTERIOR = tl.constexpr(1)
 _AT_UPPER = tl.constexpr(2)
 

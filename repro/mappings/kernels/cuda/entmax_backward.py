@@ -104,17 +104,17 @@ def _differentiate(
     for start in range(0, probs.n, N):
         if not HELD:
             share, grad = _load(probs, grads, start, N, floor.dtype)
-        centred = (grad - reference[:, None]) - mean[:, None]
+        centered = (grad - reference[:, None]) - mean[:, None]
         if RELATIVE:
             root = 0.5 * (1.0 - order)[:, None] * logarithms(share)
             root = tl.exp(tl.minimum(root, _HIGHEST))
-            moved = centred * root * root
+            moved = centered * root * root
             # Unlike tl.clamp, this keeps NaN.
             largest = largest_of(out.base.dtype.element_ty)
             moved = tl.where(moved > largest, largest, moved)
             moved = tl.where(moved < -largest, -largest, moved)
         else:
-            moved = _slopes(share, order, floor, RULE, RELATIVE) * centred
+            moved = _slopes(share, order, floor, RULE, RELATIVE) * centered
         write(out, start, N, tl.where(share > 0.0, moved, 0.0))
         if ROWS:
             # Σ (∂p/∂r) (g - m), by the drift of p at a fixed threshold. Above r = 1 its part in s,
@@ -127,7 +127,7 @@ def _differentiate(
                 curve = tl.where(above, -(1.0 + theta) / (order * order)[:, None], curve)
             else:
                 curve = logs * logs * growth_curvature(theta)
-            drift += tl.sum(tl.where(share > 0.0, -share * curve * centred, 0.0), 1)
+            drift += tl.sum(tl.where(share > 0.0, -share * curve * centered, 0.0), 1)
     if ROWS:
         tl.store(drifts, drift.to(drifts.dtype.element_ty), mask=probs.inside)
 

@@ -23,7 +23,7 @@ from repro.mappings.kernels.cuda.rows import (
     any_of,
     clamped,
     epsilon,
-    normaliser,
+    normalizer,
     read_scaled,
     row_parameters,
     scaled,
@@ -208,7 +208,7 @@ def _solve(
     """Compute the rows of a program in the precision ``COMPUTE`` and write them.
 
     Returns:
-        ``Σ p`` and ``Σ p w`` before normalisation and ``(1 - c) / r``, in double precision.
+        ``Σ p`` and ``Σ p w`` before normalization and ``(1 - c) / r``, in double precision.
     """
     held = scaled(chunk, rows.shift, rows.scale, COMPUTE)
     if RULE == 0:
@@ -238,7 +238,7 @@ def _solve(
             w = read_scaled(rows, start, N, COMPUTE)
             share = _shares(w, unknown, step, exponent, RULE)
             total, moment = total + tl.sum(share, 1), moment + tl.sum(share * w, 1)
-    factor = normaliser(total, empty, bad)
+    factor = normalizer(total, empty, bad)
     for start in range(0, rows.n, N):
         w = held if HELD else read_scaled(rows, start, N, COMPUTE)
         write(out, start, N, _shares(w, unknown, step, exponent, RULE) * factor[:, None])

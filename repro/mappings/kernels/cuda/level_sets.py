@@ -1,6 +1,6 @@
 """Total variation and decreasing isotonic regression of rows, by recursive cuts at level sets.
 
-Both minimise ``½ Σ (x_i - y_i)² + Σ ψ(x_{i+1} - x_i)``, ``ψ(d) = up [d]_+ + down [-d]_+``: total
+Both minimize ``½ Σ (x_i - y_i)² + Σ ψ(x_{i+1} - x_i)``, ``ψ(d) = up [d]_+ + down [-d]_+``: total
 variation has ``up = down = λ``, isotonic regression ``up = ∞`` and ``down = 0``. At the solution
 ``x_i = y_i + u_i - u_{i-1}``, where the force ``u_i`` is ``up`` where ``x`` rises after ``i``,
 ``-down`` where it falls, between the two inside a constant segment, and zero at both ends of a row.
@@ -13,7 +13,7 @@ parts are cut at once, in two passes over the row:
 - From the left, ``F_i = clip(F_{i-1}, -down, up) + v - y_i``, the derivative of the best cost of
   the entries up to ``i`` at ``x_i = v``. Clipped sums compose, so this is a parallel scan. Where
   ``F_i`` is below ``-down``, ``x_i > v``; from ``up`` on it is not; between, ``x_i`` is on the side
-  of its right neighbour.
+  of its right neighbor.
 - From the right, the sides are propagated, parts cut, and the means of the new parts summed up.
 
 The number of rounds is the depth of the recursion: two to eight for normally distributed scores.
@@ -40,7 +40,7 @@ _FIRST = tl.constexpr(1)
 _RISES = tl.constexpr(2)
 _FALLS = tl.constexpr(3)
 _BELOW = tl.constexpr(4)
-"""Bit that marks an entry below the level; without either bit it takes its neighbour's side."""
+"""Bit that marks an entry below the level; without either bit it takes its neighbor's side."""
 _ABOVE = tl.constexpr(8)
 _SIDES = tl.constexpr(12)
 _ROUNDING = tl.constexpr(64 * 2.220446049250313e-16)
@@ -148,7 +148,7 @@ def _cut(rows, levels, codes, top, lam, up, down, RANKS: tl.constexpr, N: tl.con
     """Cut parts in a pass from the right where ``x_i - v`` changes sign; return the number of cuts.
 
     The new parts' means, with the forces at both ends, are the levels of the next round.
-    A neighbour's code may be written while it is read, which is harmless: only a start is added,
+    A neighbor's code may be written while it is read, which is harmless: only a start is added,
     which also follows from the sides.
     """
     n = rows.n

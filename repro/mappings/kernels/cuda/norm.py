@@ -19,7 +19,7 @@ from repro.mappings.kernels.cuda.rows import (
     as_double,
     clamped,
     epsilon,
-    normaliser,
+    normalizer,
     read,
     read_scaled,
     read_where,
@@ -125,7 +125,7 @@ def pnorm_kernel(
     held = scaled(chunk, top, one, NARROW)
     growth = (1.0 / _threshold(held, rows, dual, empty, N, HELD)).to(held.dtype)
     _count, total, _square = _sums(held, rows, growth, dual, N, HELD)
-    factor = normaliser(total, empty, bad)
+    factor = normalizer(total, empty, bad)
     for start in range(0, n, N):
         w = held if HELD else read_scaled(rows, start, N, NARROW)
         below = tl.maximum(w * growth[:, None], -1.0)

@@ -134,7 +134,7 @@ def scaled(scores, shift, scale, COMPUTE: tl.constexpr):
 
 
 @triton.jit
-def normaliser(total, empty, bad):
+def normalizer(total, empty, bad):
     """Return ``1 / total``, correctly rounded; zero for empty rows, NaN for bad ones."""
     factor = 1.0 / tl.where(empty, 1.0, total).to(tl.float64)
     factor = tl.where(empty, 0.0, factor)

@@ -44,7 +44,7 @@ def _maps() -> "dict[str, ProbabilityMap]":
 
 
 class MaxOperators(Figure):
-    """Regularised maxima on the left; their gradients, with a magnified corner, on the right."""
+    """Regularized maxima on the left; their gradients, with a magnified corner, on the right."""
 
     description = (
         "Left: max(t, 0) and four smooth curves above it that meet it far from t = 0, softmax "
@@ -77,7 +77,7 @@ class MaxOperators(Figure):
     def draw(self, data: Row) -> Canvas:
         canvas = Canvas(8.2, 3.4)
         left, right = canvas.subplots(1, 2)
-        plain_axes(left, "t", title="regularised maximum of [t, 0] + constant")
+        plain_axes(left, "t", title="regularized maximum of [t, 0] + constant")
         plain_axes(right, "t", title="first probability of its gradient")
         hinge = [max(t, 0.0) for t in data["t"]]
         left.plot(data["t"], hinge, color=MUTED_INK, lw=1.0, label="max(t, 0)")
@@ -133,7 +133,7 @@ class MapSurfaces(Figure):
             place = grid[row, 2 * column : 2 * column + 2]
             axes = canvas.add_subplot(place, projection="3d")
             color = style_of(name.removesuffix("_published")).color
-            # Colours go from a tint to a shade with height. The surface is rasterized, since
+            # Colors go from a tint to a shade with height. The surface is rasterized, since
             # thousands of patches make a large file.
             middle = np.array(to_rgb(color))
             tints = [1 - 0.25 * (1 - middle), middle, 0.6 * middle]

@@ -30,7 +30,7 @@ _LOOKS = {
     "away": ("away-step CG", "#332288", DASHES[2]),
     "pairwise": ("pairwise CG", "#dd7a1e", DASHES[3]),
 }
-"""Label, colour and dashes of each solver."""
+"""Label, color and dashes of each solver."""
 
 
 class SolverRace(Figure):
