@@ -185,7 +185,7 @@ def linear_entmax_loss(
     """
     check_reduction(reduction)
     skipped = integer("ignore_index", ignore_index)
-    alpha = check_numbers(alpha, chunk_size)
+    alpha = _check_settings(alpha, chunk_size)
     device = hidden.device.type
     if torch.is_autocast_enabled(device) and hidden.dtype != torch.float64:
         # Autocast would cast the arguments of a linear layer in this way.
@@ -238,7 +238,7 @@ class LinearEntmaxLoss(nn.Module):
     ) -> None:
         super().__init__()
         check_reduction(reduction)
-        self.alpha = check_numbers(alpha, chunk_size)
+        self.alpha = _check_settings(alpha, chunk_size)
         self.ignore_index = integer("ignore_index", ignore_index)
         self.reduction = reduction
         self.chunk_size = chunk_size
@@ -258,7 +258,7 @@ class LinearEntmaxLoss(nn.Module):
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
 
-def check_numbers(alpha: float, chunk_size: int | None) -> float:
+def _check_settings(alpha: float, chunk_size: int | None) -> float:
     """Check ``α`` and ``chunk_size``; return ``α`` as a float.
 
     Raises:

@@ -247,12 +247,11 @@ def _compare(name: str, given: list[Any], found: Any, wanted: Any) -> Outcome:
     worst = (0.0, table[dtype])
     for k, (ours, theirs) in enumerate(zip(found, wanted, strict=True)):
         bound = (LOSS if name == "entmax_loss" and k == 0 else table)[dtype]
-        if (
-            ours.shape != theirs.shape
-            or ours.dtype != (theirs.dtype, dtype)[theirs.is_floating_point()]
-        ):
+        expected = dtype if theirs.is_floating_point() else theirs.dtype
+        if ours.shape != theirs.shape or ours.dtype != expected:
             return math.inf, bound
-        if theirs.dtype == torch.int32:  # groups: only the partition is defined
+        # Of groups only the partition is defined: compare means over the groups of the first row.
+        if theirs.dtype == torch.int32:
             average = dispatch.torch_code["grouped_backward"]
             weights = torch.linspace(-1, 1, theirs.size(-1), device=theirs.device).double()
             ours, theirs = (average(wanted[0][:1], x[:1], weights[None]) for x in (ours, theirs))

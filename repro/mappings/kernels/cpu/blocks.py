@@ -268,13 +268,14 @@ def transpose_lists(block, lists, stride, columns, nothing, target):
 
 
 @inline
-def pack(block, source, columns, stride):
-    """Write columns times the scales to ``packed``, row by row, in the precision of the rows."""
-    width, lists, length = width_of(source), source, columns * width_of(source)
+def pack(block, columns, stride):
+    """Write the shares times the scales to ``packed``, row by row, in the precision of the rows."""
+    width, lists = width_of(block.shares), block.shares
+    length = columns * width
     if block.in_lanes:
         lists, length = block.lists, columns
         for j in range(0, columns, width):
-            simd.transpose(source, j * width, width, lists, j, stride)
+            simd.transpose(block.shares, j * width, width, lists, j, stride)
     for k in range(rows_in(block)):
         scale, rest, start = block.scales[k], block.tails[k], k * stride
         for j in range(start, start + length, width):

@@ -420,5 +420,5 @@ def solve_powers(problem, block, states, state, first, stop):
     scale = 1.0 / total
     simd.store(block.scales, 0, simd.where(unsettled & usual, 0.0, scale))
     simd.store(block.tails, 0, scale * ((1.0 - total * scale) - scale * simd.load(block.tails, 0)))
-    blocks.pack(block, block.shares, columns, blocks.stride_of(rows))
+    blocks.pack(block, columns, blocks.stride_of(rows))
     return write_rows(problem, block, states, state, first, stop, _write_powers)

@@ -95,7 +95,7 @@ def _solve_rows(rows, exponent, probs, block, start, stop):
         c = _find_root(block, columns, exponent, usual)
         _, total, _ = _sums(block, columns, c, exponent)
         simd.store(block.scales, 0, 1.0 / total)
-        blocks.pack(block, block.shares, columns, blocks.stride_of(rows))
+        blocks.pack(block, columns, blocks.stride_of(rows))
         for i in range(first, last + 1):
             k = i - first
             if block.invalid[k] > 0.0 or block.peaks[k] == -np.inf:
