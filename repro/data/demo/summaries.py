@@ -19,7 +19,7 @@ from repro.data.files import write_if_changed
 SIZES = {"train": 800, "dev": 80, "test": 90, "test_duc2004": 30}
 REFERENCES = 4
 DEEDS = {
-    "announced": "announces", "canceled": "cancels", "approved": "approves",
+    "announced": "announces", "cancelled": "cancels", "approved": "approves",
     "rejected": "rejects", "delayed": "delays", "expanded": "expands", "closed": "closes",
     "reopened": "reopens",
 }  # fmt: skip
