@@ -298,7 +298,7 @@ def test_a_file_that_the_system_refuses_is_one_clear_line(
     [
         ("runn", "'run'"), ("run task=nmtt", "'nmt'"), ("run mapping=sparsmax", "'sparsemax'"),
         ("run loss=entmx", "'entmax'"), ("run maping=entmax", "'mapping'"),
-        ("run seed=1,2", "run -m"), ("run mapping.alpha=1, 1.5", "without a blank"),
+        ("run seed=1,2", "run -m"), ("run mapping.alpha=1, 1.5", "without spaces"),
         ("run mapping.alfa=1", "'alpha'"), ("plan peters2019/tabel1", "'peters2019/table1'"),
         ("reproduce peters2019/figure3 --scale demo", "scale=VALUE"),
     ],

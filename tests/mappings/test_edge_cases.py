@@ -162,7 +162,7 @@ def test_alpha_must_be_positive(alpha):
 
 
 def test_alpha_tensors_are_checked():
-    with pytest.raises(ValueError, match=r"alpha must be positive, got -0\.5"):
+    with pytest.raises(ValueError, match=r"alpha must be positive and finite, got -0\.5"):
         entmax(torch.ones(2, 3), torch.tensor([[1.5], [-0.5]]))
     with pytest.raises(ValueError, match="does not broadcast"):
         entmax(torch.ones(2, 3), torch.ones(3, 1))

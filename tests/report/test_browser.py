@@ -146,7 +146,7 @@ def compared(tmp_path: Path) -> Iterator[Page]:
 def test_runs_stand_side_by_side(compared: Page) -> None:
     assert compared.evaluate(ROWS % "metrics") == [
         ["metric", "seed 1", "seed 2", "seed 3"],
-        ["test/bleu ↑", "20.00", "21.50+1.50, p 0.250", "22.00+2.00"],
+        ["test/bleu ↑", "20.00", "21.50+1.50, p = 0.250", "22.00+2.00"],
     ]
     assert compared.evaluate("document.querySelector('#metrics .best').cellIndex") == 3
     assert compared.evaluate(ROWS % "settings")[1:] == [["seed", "1", "2", "3"]]

@@ -222,7 +222,7 @@ def test_more_structures_than_are_drawn_are_counted() -> None:
     many = [{"weight": 0.125, "partners": [0, -1, 1]} for _ in range(8)]
     panel = {**MATCHED, "structures": {"premise_to_hypothesis": many}}
     row = gather_alignment({"matching": [aligned(0, WORDS, panel)]}, [])
-    assert "matching: the 2 lightest structures are not drawn." in Alignments().remark(row)
+    assert "matching: not drawn: 2 structures of least weight." in Alignments().remark(row)
     assert len(Alignments().draw(row).axes[1].child_axes) == 6
 
 

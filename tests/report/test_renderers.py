@@ -104,7 +104,7 @@ def test_html_shows_numbers_provenance_and_command(section: Section) -> None:
     for expected in [
         "52.00 ± 1.00", "42.00 ± 1.41 (2/3)", "+0.75", "51.25", "OTHER (2018)", "96.00", "—",
         "make reproduce-paper2020-table9 SCALE=full", "made-up 0123456789ab", "c0ffee",
-        "5, 1 ensembles, 5.0 minutes in all", "python 3.11; torch 2.13", "acc|made:up", "A note.",
+        "5, 1 ensemble, 5.0 minutes in all", "python 3.11; torch 2.13", "acc|made:up", "A note.",
         "over the seeds 1, 2, 3", "Paper (2020), Table 9", "of 2 columns", "Not run at this scale",
     ]:  # fmt: skip
         assert expected in text, expected

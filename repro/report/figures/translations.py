@@ -61,8 +61,8 @@ class Translations(Figure):
                 x = MARGIN + NAMES
                 for marked, group in groupby(words, key=lambda word: word[1]):
                     text = " ".join(drawable(word) for word, _ in group)
-                    color = color if marked else INK
-                    page.text(x, y, text, fontsize=SIZE, color=color, va="center")
+                    ink = color if marked else INK
+                    page.text(x, y, text, fontsize=SIZE, color=ink, va="center")
                     x += text_width(text, SIZE) + SPACE
                 y += LINE
             y += GAP
