@@ -149,6 +149,8 @@ def test_every_setting_changes_the_name(demo):
         for sink in (False, True)
     }
     assert len(names) == 6
+    other = replace(demo, tokenised=not demo.tokenised)
+    assert stage_name(other, TextSettings(), EncodingSettings(), False) not in names
 
 
 @pytest.mark.parametrize(

@@ -554,3 +554,12 @@ def test_short_epochs_share_a_checkpoint(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("repro.training.loop._SECONDS_BETWEEN_ROWS_SAVED", -1.0)
     run(Regression(), tmp_path, checkpoint_minutes=1000.0)
     assert steps == [5, 10, 15, 20, 25, 30]
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
+    run(Regression(), tmp_path, max_epochs=2)
+    content = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    content["state"]["model"] = {"other.weight": torch.zeros(1)}
+    torch.save(content, tmp_path / "checkpoint.pt")
+    with pytest.raises(CheckpointError, match="not a checkpoint of this model"):
+        run(Regression(), tmp_path, max_epochs=4)
