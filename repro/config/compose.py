@@ -34,7 +34,7 @@ from repro.config.errors import ConfigError, require_extra
 from repro.config.identity import NUISANCE, changes_numbers
 from repro.config.loading import yaml_problem
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
-from repro.config.schema.registry import registered_schemas, run_classes, schema_classes
+from repro.config.schema.registry import registered_schemas, run_class, schema_classes
 from repro.errors import meant
 
 CONFIG_ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
@@ -152,8 +152,7 @@ def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
         }
         chosen = [f"{key}={name}" for key, name in named.items() if name in group_choices(key)]
         cfg = _through_hydra([*chosen, *anew])
-        task = OmegaConf.get_type(cfg.task)
-        wanted = get_type_hints(run_classes().get(task, schema.RunConfig))
+        wanted = get_type_hints(run_class(OmegaConf.get_type(cfg.task)))
         for key in (str(key) for key in stored if key not in NUISANCE):
             inner = key in groups
             cfg[key] = _typed(key, groups[key], wanted[key], cfg[key]) if inner else stored[key]
@@ -246,7 +245,7 @@ def to_run_config(cfg: DictConfig) -> schema.RunConfig:
         raise ConfigError(explain(error)) from error
     assert isinstance(run, schema.RunConfig)
     _refuse_added(cfg, run)
-    run = run_classes().get(type(run.task), schema.RunConfig)(**vars(run))
+    run = run_class(type(run.task))(**vars(run))
     # The workers of a run may have another working directory.
     run.data_dir = str(Path(run.data_dir or default_data_dir()).absolute())
     run.results_dir = str(Path(run.results_dir or default_results_dir()).absolute())

@@ -380,7 +380,7 @@ def load_experiment(name: str) -> Experiment:
 def _parse(path: Path, stamp: tuple[int, int]) -> Experiment:
     content = load_structured(_File, path, paper=path.parent.name, artefact=path.stem)
     # The last axis varies fastest. The product of no axes would be one column, not none.
-    columns, axes, seen = [], content.columns, set[str]()
+    columns, axes = [], content.columns
     for chosen in product(*(axis.values.items() for axis in axes)) if axes else ():
         column = Column(" ".join(label for label, _ in chosen), "")
         for label, settings in chosen:
@@ -394,16 +394,15 @@ def _parse(path: Path, stamp: tuple[int, int]) -> Experiment:
                 else:
                     column.overrides.append(setting)
         column.metric = column.metric or content.metric
-        seen.add(column.name)
-        if column.name not in content.omit:
-            columns.append(column)
+        columns.append(column)
         if not (column.metric and column.aggregate in _AGGREGATES):
             raise ConfigError(
                 f"{path}: column {column.name!r} needs metric=SPLIT/NAME, and aggregate is one of "
                 f"{', '.join(_AGGREGATES)}"
             )
-    if unknown := sorted({*content.omit} - seen):
+    if unknown := sorted({*content.omit} - {one.name for one in columns}):
         raise ConfigError(f"{path}: omit names unknown columns {unknown}")
+    columns = [one for one in columns if one.name not in content.omit]
     published = content.published
     for printed in (published.rows, published.other_rows, published.deviations):
         printed |= {label: flattened(cells, separator=" ") for label, cells in printed.items()}

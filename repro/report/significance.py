@@ -179,13 +179,13 @@ def significance_note(table: Table) -> str:
             else ""
         )
     different = any(cell.significant for row in table.rows for cell in row.cells)
-    rest = f" Not tested, without the folders of the runs: {', '.join(untested)}."
+    names = ", ".join(untested)
+    rest = f" Not tested, without the folders of the runs: {names}." if untested else ""
     return (
         f"{f'{SIGN} differs' if different else 'No tested value differs'} from "
         f"{baseline}: p < {LEVEL} in approximate randomisation over the test examples. The test "
         "takes the trained runs as given; p-values are not corrected for multiple comparisons."
-        + rest
-        * bool(untested)
+        f"{rest}"
     )
 
 

@@ -51,11 +51,14 @@ def frame_of(records: Sequence[Record]) -> "pd.DataFrame":
         "wall_time", "finished", "command", "scale",
     )  # fmt: skip
     rows = [
-        {name: getattr(one, name) for name in known} | one.settings | {"seed": None} | one.metrics
+        {name: getattr(one, name) for name in known}
+        | one.settings
+        | {"seed": one.seed}
+        | one.metrics
         for one in records
     ]
     frame = pd.DataFrame(rows, columns=None if rows else [*known, "seed"])
-    # From None and integers pandas would make floats, which cannot hold all seeds.
+    # Of None and integers pandas makes floats, which cannot hold all seeds.
     frame["seed"] = pd.array([one.seed for one in records], dtype="Int64")
     return frame
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Wanted(NamedTuple):
-    """What to compute besides the output: the ``n_best`` outputs, and weights with candidates."""
+    """Requested parts of a prediction besides its output: best outputs, weights with candidates."""
 
     n_best: int = 1
     weights: bool = False

@@ -52,11 +52,10 @@ def swept(
     overrides: Sequence[Sequence[str]], run_ids: Sequence[str], scale: str, name: str | None
 ) -> Sweep:
     """Describe a multirun, whose runs override the same keys in the same order."""
+    pairs = ([item.split("=", 1) for item in one if "=" in item] for one in overrides)
     typed = [
-        dict(item.split("=", 1) for item in one if "=" in item and changes_numbers(item))
-        for one in overrides
+        {k: v for k, v in one if changes_numbers(k) and k.split(".")[0] != "hydra"} for one in pairs
     ]
-    typed = [{k: v for k, v in one.items() if not k.startswith("hydra")} for one in typed]
     values = {key: list(dict.fromkeys(one.get(key, "") for one in typed)) for key in typed[0]}
     axes = {key: found for key, found in values.items() if len(found) > 1}
     words = [f"{key}={','.join(found)}" for key, found in values.items()]

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from repro.errors import UserError
 from repro.results import Record, ResultsError, RunFolder, find_run, recent_runs, run_folder
-from repro.results.frame import all_records
+from repro.results.frame import find_record
 from repro.runs.display import RunState, last_line, read_sweep
 from repro.runs.locking import is_claimed
 
@@ -62,13 +62,10 @@ def describe(results_dir: Path, run_id: str) -> Facts:
     Raises:
         ResultsError: no run, or more than one, has an identity that begins so.
     """
-    try:
-        folder = find_run(results_dir, run_id)
-    except ResultsError:
-        records = [one for one in all_records(results_dir) if one.run_id.startswith(run_id)]
-        if len(records) != 1:
-            raise
-        return _recorded(records[0])
+    if not any(one.run_id.startswith(run_id) for one in recent_runs(results_dir)):
+        with suppress(ResultsError):
+            return _recorded(find_record(results_dir, run_id))
+    folder = find_run(results_dir, run_id)
     found: Facts = {
         "run_id": folder.run_id,
         "status": run_state(folder),

@@ -197,7 +197,9 @@ def train_tagger(
                 batch = collate(pairs, indices).to(device)
                 targets = _classes(tagger, batch, [links[n] for n in indices], corpus.sink)
                 scores = tagger(batch.source, batch.source_mask)
-                if scores.is_cuda:  # the loss of a batch of sequences is not deterministic there
+                # On CUDA the loss of a batch of sequences is not deterministic; on a CPU it is, and
+                # the flat form would round differently.
+                if scores.is_cuda:
                     scores, targets = scores.flatten(0, 1), targets.flatten()
                 else:
                     scores = scores.transpose(1, 2)

@@ -20,7 +20,7 @@ from repro.config.compose import (
 from repro.config.paths import conf_dir
 from repro.config.schema.mapping import EntmaxConfig
 from repro.config.schema.morphology import MorphologyConfig
-from repro.config.schema.registry import registered_schemas, run_classes
+from repro.config.schema.registry import registered_schemas, run_class
 
 
 def test_defaults_and_overrides() -> None:
@@ -165,7 +165,7 @@ def test_a_loss_composes_with_the_tasks_that_it_fits_and_no_other(loss: str) -> 
     kind = registered_schemas()["loss"][_base(loss)]
     for task in group_choices("task"):
         overrides = [f"task={task}", f"loss={loss}"]
-        wanted = get_type_hints(run_classes()[registered_schemas()["task"][task]])["loss"]
+        wanted = get_type_hints(run_class(registered_schemas()["task"][task]))["loss"]
         if issubclass(kind, wanted):
             assert "???" not in to_yaml(compose_run(overrides))
         else:

@@ -225,6 +225,9 @@ def test_a_run_is_shown_from_its_record_alone(
     assert "test/accuracy" in shown
     assert "config" in shown
     assert main(["show", "4567", f"results_dir={tmp_path}"]) == 2
+    for name in ("0123abcd", "0123ffff"):  # one of them has no record yet
+        run_folder(tmp_path, "demo", name).mark_running()
+    assert main(["show", "0123", f"results_dir={tmp_path}"]) == 2
 
 
 def test_runs_of_equal_settings_are_compared(

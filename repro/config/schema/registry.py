@@ -31,12 +31,17 @@ def registered_schemas() -> dict[str, dict[str, type]]:
 
 
 @cache
-def run_classes() -> dict[Any, type[RunConfig]]:
-    """Map the classes of tasks to their run classes; other tasks have ``RunConfig``."""
+def _run_classes() -> dict[Any, type[RunConfig]]:
+    """Map the classes of tasks to their run classes."""
     modules = (
         import_module(f"{package.__name__}.{one.name}") for one in iter_modules(package.__path__)
     )
     return {get_type_hints(run)["task"]: run for one in modules for run in getattr(one, "RUNS", ())}
+
+
+def run_class(task: Any) -> type[RunConfig]:
+    """Return the run class for the class of a task; ``RunConfig`` if there is none."""
+    return _run_classes().get(task, RunConfig)
 
 
 @cache
