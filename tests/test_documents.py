@@ -91,7 +91,7 @@ EPOCHS = {
 def test_the_epochs_of_the_scales_are_those_of_the_protocols(label: str) -> None:
     page = (ROOT / "docs" / "configuration.md").read_text()
     row = next(line for line in page.splitlines() if line.startswith(f"| {label} |"))
-    for scale, cell in zip(("demo", "small", "full"), row.split("|")[2:], strict=False):
+    for scale, cell in zip(("demo", "small", "full"), row.split("|")[2:5], strict=True):
         printed = [int(re.match(r"\d+", part.strip()).group()) for part in cell.split(" / ")]
         tasks = [
             [f"task={task}", f"scale={scale}", *CORPUS.get(task, [])] for task in EPOCHS[label]

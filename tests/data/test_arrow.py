@@ -47,7 +47,7 @@ _MEASURE = """
 import resource, sys
 from pathlib import Path
 from repro.data.arrow import ArrowPairs, write_pairs
-from repro.data.batching import Pair
+from repro.data.pair import Pair
 
 path, count = Path(sys.argv[1]), int(sys.argv[2])
 write_pairs(path, (Pair([4 + k % 90] * 25, [5 + k % 90] * 25) for k in range(20_000)))

@@ -113,8 +113,7 @@ def test_seed_decides_everything() -> None:
 def test_portions_do_not_change_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = approximate_randomisation(*MEANS, trials=100)
     monkeypatch.setattr("repro.evaluation.significance._CELLS", 40)  # eight trials of five
-    assert abs(approximate_randomisation(*MEANS, trials=100).p_value - whole.p_value) < 0.2
-    assert approximate_randomisation(*MEANS, trials=100).difference == whole.difference
+    assert approximate_randomisation(*MEANS, trials=100) == whole
 
 
 def test_a_thousand_sentences_are_tested_in_a_moment() -> None:

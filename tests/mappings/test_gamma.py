@@ -33,11 +33,6 @@ def function(request):
     return request.param
 
 
-def gradient_of(result, scores):
-    weight = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=scores.dtype)
-    return torch.autograd.grad((result * weight).sum(), scores)[0]
-
-
 @pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize("dim", [0, 1])
 def test_a_common_shift_changes_nothing(function, gamma, dim):

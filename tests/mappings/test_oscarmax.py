@@ -17,7 +17,6 @@ from repro.mappings._segments import decreasing_blocks
 
 INF = math.inf
 LAMS = (0.01, 0.05, 0.3)
-jit = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
 
 
 def draw(*shape, seed=0):

@@ -15,7 +15,6 @@ from repro.mappings._reference import sq_pnorm_max_by_bisection
 
 INF = math.inf
 NORMS = (1.1, 1.3, 1.5, 1.8)
-jit = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
 
 
 def draw(*shape, seed=0):

@@ -66,7 +66,7 @@ def test_hard_rows_of_an_output_vocabulary(alpha):
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_stopping_early_changes_no_bit(monkeypatch, dtype):
-    """Every pass after nothing moves is idle, so compiled and eager results agree."""
+    """Once nothing moves, further passes change nothing: compiled and eager results agree."""
     centered = hard_rows(60).to(dtype)
     centered = centered - centered.amax(-1, keepdim=True)
     solvers = (

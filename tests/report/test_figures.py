@@ -355,7 +355,7 @@ def drawn(name: str, row: Row, artefact: str = "paper2020/figure9") -> str:
 
 
 def test_cells_say_words_and_weight_on_hovering() -> None:
-    """Neighbouring zeros share a shape, which names the first and the last word."""
+    """Neighboring zeros share a shape, which names the first and the last word."""
     row = {**attention_row(), "weights": [[0.0, 0.0, 1.0], [0.25, 0.0, 0.75], [0.0, 1.0, 0.0]]}
     row |= {"source": ["a", "b", "c"], "output": ["x", "y", "</s>"]}
     root = ElementTree.fromstring(drawn("attention", row))

@@ -158,10 +158,6 @@ MATCHED = {
 WORDS = ("a b c", "x y")
 
 
-def selected(weight: float, partners: list[int]) -> Row:
-    return {"premise_to_hypothesis": [{"weight": weight, "partners": partners}]}
-
-
 THREE = {
     name: [aligned(0, WORDS, panel)]
     for name, panel in {"softmax": DENSE, "sequential": PATH, "matching": MATCHED}.items()

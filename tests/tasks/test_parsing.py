@@ -194,7 +194,8 @@ def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None
     headless = re.sub(r"(?m)^((?:[^\t\n]+\t){6})\d+", r"\1_", given)
     assert printed(folder.path, headless.rstrip("\n").split("\n")) == stored
     lines = treebank.files["dev"].read_text("utf-8").split("\n")
-    for row, one in zip(rows, predicted(folder.path, lines[:-1], weights=True), strict=False):
+    shown = predicted(folder.path, lines[:-1], weights=True)[: len(rows)]
+    for row, one in zip(rows, shown, strict=True):
         assert one.attention is not None
         assert [*one.attention.columns] == ["ROOT", *row["words"]]
         kept = {tuple(tree["heads"]): tree["weight"] for tree in row["candidates"]}
@@ -206,7 +207,7 @@ def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None
             mixed[range(len(tree.structure)), tree.structure] += tree.weight
         torch.testing.assert_close(one.attention.weights, mixed, atol=1e-5, rtol=0)
     own = own_examples(folder.path, run.results_path / "own.conllu", lines[:-1], ())
-    for row, one in zip(rows, own.read_candidates(), strict=False):
+    for row, one in zip(rows, own.read_candidates()[: len(rows)], strict=True):
         assert one["split"] == OWN_SPLIT
         assert one | {"candidates": [], "split": ""} == row | {"candidates": [], "split": ""}
         weights = [[tree["weight"] for tree in found["candidates"]] for found in (one, row)]

@@ -10,7 +10,7 @@ from repro.data.pair import Links, Pair
 Symmetry = Literal["forward", "reverse", "grow-diag-final-and"]
 """Rule that selects among the links of both directions."""
 
-_NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+_NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
 def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
@@ -44,7 +44,7 @@ def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
 
     def grows(j: int, i: int) -> bool:
         free = j not in sources or i not in targets
-        return free and any((j + a, i + b) in links for a, b in _NEIGHBOURS)
+        return free and any((j + a, i + b) in links for a, b in _NEIGHBORS)
 
     while add_where(forward | reverse, grows):
         pass

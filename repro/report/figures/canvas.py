@@ -259,7 +259,7 @@ def _fill(group: ElementTree.Element, grid: Cells) -> None:
     )
     zeros = []
     for row, line in enumerate(grid.weights):
-        # Neighbouring zeros share a shape, which keeps files of sparse heat maps small.
+        # Neighboring zeros share a shape, which keeps files of sparse heat maps small.
         for _, run in groupby(enumerate(line), lambda cell: cell[0] if cell[1] else None):
             cells = [*run]
             (first, weight), width = cells[0], len(cells)

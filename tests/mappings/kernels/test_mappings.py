@@ -81,8 +81,8 @@ def test_values_and_gradients(monkeypatch, name, size, dtype):
     assert found[0].dtype == dtype
     assert_close(found[0], expected[0], ABSOLUTE)
     assert ((found[0] == 0) == (expected[0].to(dtype) == 0)).all()
-    # Where a row's mass is on a few entries whose share is close to a corner, one rounding of it
-    # is a large one of the rest.
+    # Where a few entries hold nearly all mass, their rounding errors are large relative to the
+    # rest.
     for k in range(1, 2 if single else len(found)):
         assert_close(found[k], expected[k], {torch.float64: 1e-11, torch.float32: 2e-4})
 

@@ -136,7 +136,7 @@ def everything(scores, grad, target):
         outputs += [probs, dispatch.launch("entmax_backward", probs, grad, order)]
         losses, probs = dispatch.launch("entmax_loss", scores, target, order, -100)
         outputs += [losses, dispatch.launch("entmax_loss_backward", probs, target, losses, -100)]
-    # Rows of orders that are not solved in lanes go with their neighbors another way.
+    # An order without a vectorized solver sends its neighbors through the solver for single rows.
     orders = torch.linspace(0.03, 1.2, len(scores)).roll(1)
     probs = dispatch.launch("entmax_forward_rows", scores, orders)
     return [*outputs, probs, *dispatch.launch("entmax_backward_rows", probs, grad, orders)]

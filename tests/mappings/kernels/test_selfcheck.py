@@ -128,7 +128,7 @@ def test_outcomes_are_kept_by_machine(monkeypatch, cache):
     first = len(calls)
     everything(torch.float32)
     assert len(calls) == 2 * first  # no check, only calls
-    # Another machine has outcomes of its own, and a file that is no such file is none.
+    # Outcomes are kept per machine, and a malformed file counts as empty.
     monkeypatch.setattr(selfcheck, "machine", lambda device: "another")
     replace_kernels(monkeypatch)
     everything(torch.float32)

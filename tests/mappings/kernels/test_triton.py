@@ -67,8 +67,10 @@ _patching_call = InterpretedFunction.__call__
 
 
 def _call(self, *arguments, **named):
-    """Call a function of a kernel; triton patches its language anew in each call, at ten times the
-    cost, although the kernel itself has done so."""
+    """Call a function of a kernel without patching triton's language again.
+
+    Triton does so in each call, at ten times the cost, although the kernel itself has done it.
+    """
     if self.fn.__module__.startswith("triton."):
         return _patching_call(self, *arguments, **named)
     return self.rewrite()(*arguments, **named)
