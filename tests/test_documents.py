@@ -1,5 +1,6 @@
 """The documents say what is true: examples run, links lead somewhere, commands exist."""
 
+import doctest
 import re
 import subprocess
 from pathlib import Path
@@ -12,6 +13,25 @@ from repro.config.paths import in_checkout
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+NEEDS_A_RUN = {"first-hour.md", "predict.md"}
+"""Pages whose examples read a run, which other tests make."""
+EXAMPLES = [
+    page for page in DOCUMENTS if ">>>" in page.read_text("utf-8") and page.name not in NEEDS_A_RUN
+]
+
+
+@pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_examples_print_what_they_say(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REPRO_RESULTS_DIR", raising=False)
+    flags = doctest.NORMALIZE_WHITESPACE
+    found = doctest.testfile(str(page), module_relative=False, encoding="utf-8", optionflags=flags)
+    assert found.attempted >= 2
+    assert found.failed == 0
+
+
+def test_pages_with_examples_are_found() -> None:
+    assert len(EXAMPLES) >= 16
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

@@ -1,6 +1,5 @@
-"""Every mapping has a page that says the same kinds of things; its examples print what they say."""
+"""Every mapping has a page with the same parts."""
 
-import doctest
 from pathlib import Path
 
 import pytest
@@ -11,17 +10,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 INDEX = DOCS / "mappings" / "README.md"
 PAGES = sorted(path for path in INDEX.parent.glob("*.md") if path != INDEX)
 PARTS = ("*Problem.*", "*Algorithm.*", "O(n", "*Jacobian.*", "*When.*", "*Accuracy.*")
-
-
-@pytest.mark.parametrize(
-    "page",
-    [*PAGES, INDEX, DOCS / "losses.md", DOCS / "coming-from-entmax.md"],
-    ids=lambda page: f"{page.parent.name}/{page.name}",
-)
-def test_examples(page):
-    failed, attempted = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
-    assert attempted >= 2
-    assert failed == 0
 
 
 def test_every_mapping_has_a_page():
