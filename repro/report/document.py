@@ -427,8 +427,9 @@ def _signs(table: Table, records: Sequence[Measurement], everywhere: bool) -> It
         if any(mark in cell.marks for _, cell in cells if cell.found):
             yield f"{mark} {departure.reason}"
     if any(0 < cell.found < cell.wanted for _, cell in cells):
-        seeds = len(table.seeds)
-        yield f"(n/{seeds}): n of the {seeds} seeds have been run by one version of the code."
+        yield (
+            "(n/N): only n of the N seeds of the column have been run with one version of the code."
+        )
     yield _earlier_note(table, records, everywhere)
     if diverged := dict.fromkeys(record.run_id for record in records if record.diverged):
         yield f"{DIVERGED} the training diverged: {', '.join(diverged)}."

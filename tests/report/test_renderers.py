@@ -125,11 +125,11 @@ def test_counts_of_runs_and_divergence_are_explained_in_every_format(
     assert one.table.rows[1].cells[0].text == "42.00 ± 1.41 (2/3)‡"
     assert one.table.rows[0].cells[0].text == "52.00 ± 1.00"
     assert one.signs == (
-        "(n/3): n of the 3 seeds have been run by one version of the code.",
+        "(n/N): only n of the N seeds of the column have been run with one version of the code.",
         "‡ the training diverged: b3.",
     )
     for text in (html_report(document(one)), markdown_table(one), latex_table(one)):
-        assert "n of the 3 seeds have been run" in text
+        assert "n of the N seeds of the column have been run" in text
         assert "the training diverged: b3" in text
     whole = [one for one in records if one.row == "1 / a"]
     assert build_section(experiment, whole, "full", None).signs == ()
@@ -152,7 +152,7 @@ def test_at_most_three_notes_are_visible_and_explanations_of_signs_come_first(
     one = build_section(replace(experiment, notes=notes), records, "full", None)
     visible, folded = one.remarks
     assert visible == (
-        "(n/3): n of the 3 seeds have been run by one version of the code.",
+        "(n/N): only n of the N seeds of the column have been run with one version of the code.",
         "Note 0.",
         "Note 1.",
     )
