@@ -148,7 +148,7 @@ def _points(
     for run, record in records.items():
         found[tuple(sweep.runs[run][key] for key in sweep.keys)].append(record)
     wanted = len(sweep.runs) // len(found)
-    first = {one.seed: one for one in next(iter(found.values()))}
+    first = {one.seed: one for one in next(iter(found.values())) if metric in one.metrics}
     points: list[Point] = []
     for values, runs in found.items():
         runs.sort(key=lambda record: record.seed or 0)

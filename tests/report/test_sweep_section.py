@@ -102,6 +102,15 @@ def test_missing_runs_are_counted_and_a_sweep_without_any_shows_its_axes(tmp_pat
     assert view.notes == (f"mapping.alpha: {', '.join(RIGHT)}; seed: 1, 2",)
 
 
+def test_a_run_without_the_metric_is_not_compared(tmp_path: Path) -> None:
+    sweep, archive = grid(tmp_path, ["mapping.alpha"]), Archive(tmp_path, "demo")
+    (second,) = [one for one in archive.records if one.run_id == "1-1-2"]
+    del second.metrics["test/accuracy"]
+    view = sweep_view(archive, Comparer(tmp_path, "demo"), sweep)
+    assert "(1/2)" in view.grids[0].rows[0].texts[1]
+    assert [row.texts[2] for row in view.details[1].rows] == ["1", "1"]  # numbers of runs
+
+
 def test_the_report_and_a_page_of_its_own_show_a_sweep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
