@@ -10,7 +10,7 @@ from repro.config.experiment import Column, Experiment
 from repro.evaluation.metrics import best_value, metric_of
 from repro.report.cell import MISSING, CellRunLink, number_text
 from repro.report.grid import Grid, GridColumn, GridRow, block_rows, headed, plain_grid
-from repro.report.table import Table, cell_of, index_records, tuning_values
+from repro.report.table import MeasuredCells, Table, cell_of, tuning_values
 from repro.results import Measurement
 
 SUMMARY_METRICS = {
@@ -40,8 +40,8 @@ def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
 
     Returns None if no record has such a metric.
     """
-    by_cell = index_records(records)
-    metrics = [name for name in SUMMARY_METRICS if any(key[2] == name for key in by_cell)]
+    cells = MeasuredCells(table.experiment, table.scale, records)
+    metrics = [name for name in SUMMARY_METRICS if any(key[2] == name for key in cells.by_cell)]
     if not metrics:
         return None
     rows: list[tuple[tuple[str, ...], str, tuple[str, ...]]] = []
@@ -49,10 +49,10 @@ def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
     for row in table.rows:
         alike: dict[tuple[str, ...], list[Column]] = defaultdict(list)
         for column in every:
-            found = [by_cell.get((row.label, column.name, metric), []) for metric in metrics]
+            found = [(cells.shown(row.label, column, metric), metric) for metric in metrics]
             texts = tuple(
                 cell_of(table.experiment, table.scale, column, runs, metric).text
-                for metric, runs in zip(metrics, found, strict=True)
+                for runs, metric in found
             )
             if {*texts} != {MISSING}:
                 alike[texts].append(column)
@@ -72,10 +72,10 @@ def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
 
 def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
     """Build one grid per column of the table: its metric for each language, or part, and row."""
-    by_cell, grids = index_records(records), []
+    cells, grids = MeasuredCells(table.experiment, table.scale, records), []
     group = " / ".join(axis.name for axis in table.experiment.rows)
     for column in table.experiment.columns:
-        mine = {key: found for key, found in by_cell.items() if key[1] == column.name}
+        mine = {key: found for key, found in cells.by_cell.items() if key[1] == column.name}
         prefix, digits = f"{column.metric}/", metric_of(column.metric).digits
         languages = {key[2].removeprefix(prefix) for key in mine if key[2].startswith(prefix)}
         if not languages:
@@ -97,7 +97,7 @@ def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
                 known = rules[language]
                 texts.append(number_text(fmean(known), digits) if known else MISSING)
             for row in table.rows:
-                found = by_cell.get((row.label, column.name, f"{prefix}{language}"), [])
+                found = cells.shown(row.label, column, f"{prefix}{language}")
                 cell = cell_of(table.experiment, table.scale, column, found, column.metric)
                 count = "" if cell.found in (0, cell.wanted) else f" ({cell.found}/{cell.wanted})"
                 texts.append(f"{number_text(cell.mean, cell.digits) or MISSING}{count}")

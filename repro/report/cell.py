@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from repro.config.experiment import Column
 from repro.evaluation.metrics import metric_of
-from repro.results import Comparison, Measurement, Record, ResultsError
+from repro.results import Comparison, Measurement, Record
 
 MISSING = "—"
 BLANK = ""
@@ -138,34 +137,3 @@ def collapsed(values: Sequence[float]) -> bool:
         return False
     least, *others = sorted(values)
     return others[0] - least > max(COLLAPSE, COLLAPSE_RANGES * (others[-1] - others[0]))
-
-
-def measured(
-    records: Sequence[Measurement], column: Column, seeds: Sequence[int]
-) -> list[Measurement]:
-    """Select the measurements of one cell that are of the kind that its column shows.
-
-    Args:
-        records: those of the cell's row, column and metric, of any kind and seed.
-        column: says whether to take runs over the seeds or the ensemble.
-        seeds: seeds of the scale; runs of other seeds are left out.
-
-    Returns:
-        One per seed found, in the order of ``seeds``; at most one for an ensemble.
-
-    Raises:
-        ResultsError: two runs have the same seed, or there are two ensembles.
-    """
-    if column.aggregate == "ensemble":
-        groups = {"ensembles": [one for one in records if one.kind == "ensemble"]}
-    else:
-        runs = [one for one in records if one.kind == "run"]
-        groups = {f"runs of seed {seed}": [r for r in runs if r.seed == seed] for seed in seeds}
-    for what, found in groups.items():
-        if len(found) > 1:
-            first, names = found[0], ", ".join(one.run_id for one in found)
-            raise ResultsError(
-                f"row {first.row!r}, column {first.column!r}, {first.metric}: "
-                f"{len(found)} {what}: {names}"
-            )
-    return [one for found in groups.values() for one in found]

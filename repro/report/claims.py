@@ -9,7 +9,8 @@ from itertools import groupby
 from repro.config.claims import Claim, Spread, load_claims
 from repro.config.experiment import Experiment, load_experiment
 from repro.report.cell import LEVEL, p_text
-from repro.report.contrasts import Contrast, MeasuredCells, Outcome, at_least
+from repro.report.contrasts import Contrast, Outcome, at_least, tested
+from repro.report.table import MeasuredCells
 from repro.results import Archive
 
 SHOWN_COLUMNS = 6
@@ -154,17 +155,17 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
     if predicate is None or cells is None:
         return Judged(paper, claim, experiment, Verdict.NOT_MEASURED)
     columns = [one for one in experiment.columns if one.name in (predicate.columns or names)]
-    tested = [(one, cells.test(predicate, [one])) for one in columns]
-    found = [one for one, test in tested if test is not None]
+    outcomes = [(one, tested(cells, predicate, [one])) for one in columns]
+    found = [one for one, test in outcomes if test is not None]
     if not found:
         return Judged(paper, claim, experiment, Verdict.NOT_MEASURED)
-    tests, whole = [one for _, one in tested if one is not None], len(found) == len(columns)
+    tests, whole = [one for _, one in outcomes if one is not None], len(found) == len(columns)
     true = sum(one.true for one in tests)
     counted = (
         f": true in {true} of them" if len(tests) > 1 else f":{'' if true else ' not'} true there"
     )
     if predicate.average:
-        mean, counted = cells.test(predicate, found), ""
+        mean, counted = tested(cells, predicate, found), ""
         assert mean is not None
         # The mean over some of the columns says nothing about the mean over all.
         tests, joint = [mean], mean if whole else mean._replace(p_true=1.0, p_false=1.0)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 from math import inf, sqrt
 from statistics import fmean, stdev, variance
@@ -13,8 +12,8 @@ import numpy as np
 from repro.config.claims import Bound, Order, Predicate, Spread
 from repro.config.experiment import Column, Experiment
 from repro.evaluation.metrics import best_value, metric_of
-from repro.report.cell import LEVEL, measured, number_text
-from repro.report.table import CellKey, chosen_records, index_records
+from repro.report.cell import LEVEL, number_text
+from repro.report.table import MeasuredCells
 from repro.results import Measurement
 
 RATIO_DIGITS = 3
@@ -206,67 +205,47 @@ def estimate(weighted: Sequence[tuple[float, Runs]]) -> tuple[float, float | Non
     return total, sqrt(sum(parts)), sum(parts) ** 2 / shares if shares else inf
 
 
-@dataclass(frozen=True)
-class MeasuredCells:
-    """Measured cells of one artefact at one scale.
+def tested(
+    measured: MeasuredCells, predicate: Predicate, columns: Sequence[Column]
+) -> Outcome | None:
+    """Test a predicate in a column, or on means over columns.
 
-    Attributes:
-        experiment: declares rows and columns.
-        scale: scale of the records.
-        records: measurements of the artefact at this scale.
+    Returns:
+        None if a cell has no run, or if values are divided by a mean of zero.
     """
-
-    experiment: Experiment
-    scale: str
-    records: Sequence[Measurement]
-
-    @cached_property
-    def _by_cell(self) -> dict[CellKey, list[Measurement]]:
-        return index_records(chosen_records(self.experiment, self.records, self.scale))
-
-    def _runs(self, row: str, column: Column, metric: str) -> Runs:
-        seeds = self.experiment.seeds_at(self.scale, column.name)
-        return measured(self._by_cell.get((row, column.name, metric), []), column, seeds)
-
-    def test(self, predicate: Predicate, columns: Sequence[Column]) -> Outcome | None:
-        """Test a predicate in a column, or on means over columns.
-
-        Returns:
-            None if a cell has no run, or if values are divided by a mean of zero.
-        """
-        metric = predicate.metric or columns[0].metric
-        own = metric == columns[0].metric
-        rows = rows_of(predicate) or self.experiment.row_labels()
-        runs = {row: [self._runs(row, one, metric) for one in columns] for row in rows}
-        if not all(all(found) for found in runs.values()):
+    experiment, metric = measured.experiment, predicate.metric or columns[0].metric
+    own = metric == columns[0].metric
+    rows = rows_of(predicate) or experiment.row_labels()
+    runs = {row: [measured.shown(row, one, metric) for one in columns] for row in rows}
+    if not all(all(found) for found in runs.values()):
+        return None
+    title = " and ".join(one.name for one in columns)
+    title = f"the mean of {title}" if len(columns) > 1 else title
+    published = experiment.published.rows
+    printed = {
+        row: fmean(published[row][one.name] for one in columns)
+        for row in rows
+        if own and all(one.name in published.get(row, {}) for one in columns)
+    }
+    if not own:
+        title = f"{metric.split('/')[1].replace('_', ' ')} ({title})"
+    cells = _Cells(title, metric, runs, printed)
+    match predicate:
+        case Bound(relative_to=str(other)) if cells.mean(other) == 0:
             return None
-        title = " and ".join(one.name for one in columns)
-        title = f"the mean of {title}" if len(columns) > 1 else title
-        published = self.experiment.published.rows
-        printed = {
-            row: fmean(published[row][one.name] for one in columns)
-            for row in rows
-            if own and all(one.name in published.get(row, {}) for one in columns)
-        }
-        if not own:
-            title = f"{metric.split('/')[1].replace('_', ' ')} ({title})"
-        cells = _Cells(title, metric, runs, printed)
-        match predicate:
-            case Bound(relative_to=str(other)) if cells.mean(other) == 0:
+        case Order():
+            return cells.order(predicate)
+        case Bound(choose=None):
+            return cells.bound(predicate, predicate.rows)
+        case Bound(choose=str(choice)):
+            tried = {row: measured.shown(row, columns[0], choice) for row in predicate.rows}
+            if not all(tried.values()):
                 return None
-            case Order():
-                return cells.order(predicate)
-            case Bound(choose=None):
-                return cells.bound(predicate, predicate.rows)
-            case Bound(choose=str(choice)):
-                tried = {row: self._runs(row, columns[0], choice) for row in predicate.rows}
-                if not all(tried.values()):
-                    return None
-                means = {row: fmean(one.value for one in found) for row, found in tried.items()}
-                return cells.bound(predicate, [best_value(means, choice)])
-            case Spread():
-                return cells.spread(predicate, self.experiment)
-        raise TypeError(f"no such predicate: {type(predicate).__name__}")
+            means = {row: fmean(one.value for one in found) for row, found in tried.items()}
+            return cells.bound(predicate, [best_value(means, choice)])
+        case Spread():
+            return cells.spread(predicate, experiment)
+    raise TypeError(f"no such predicate: {type(predicate).__name__}")
 
 
 def rows_of(predicate: Predicate) -> list[str]:

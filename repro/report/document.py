@@ -43,7 +43,6 @@ from repro.report.table import (
     CellKey,
     Table,
     build_table,
-    chosen_records,
     marked_departures,
 )
 from repro.results import Archive, Comparison, Measurement, ResultsError, figure_path, run_folder
@@ -367,14 +366,13 @@ def build_section(
     those of :func:`build_table`.
     """
     table = build_table(experiment, records, scale, comparisons)
-    chosen, grids = chosen_records(experiment, records, scale), tuple(table_grids(table))
-    shown = experiment.kind == "table"
+    grids, shown = tuple(table_grids(table)), experiment.kind == "table"
     measured = [cell for row in table.rows for cell in row.cells if cell.found]
     everywhere = all(EARLIER in cell.marks for cell in measured)
     details = [
         significance_grid(table),
-        summary_grid(table, chosen),
-        *language_grids(table, chosen),
+        summary_grid(table, records),
+        *language_grids(table, records),
         tuning_grid(experiment, records, scale),
         runs_grid(table, records),
     ]

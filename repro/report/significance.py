@@ -10,9 +10,9 @@ from repro.config.experiment import Experiment
 from repro.evaluation.metrics import form_of, metric_of
 from repro.evaluation.significance import approximate_randomisation, signature
 from repro.evaluation.sufficient_statistics import GROUPS
-from repro.report.cell import LEVEL, SIGN, measured, number_text
+from repro.report.cell import LEVEL, SIGN, number_text
 from repro.report.grid import Grid, plain_grid
-from repro.report.table import CellKey, Table, chosen_records, index_records
+from repro.report.table import CellKey, MeasuredCells, Table
 from repro.results import (
     Comparison,
     Measurement,
@@ -111,20 +111,17 @@ def compare_rows(
         Comparisons by row, column and metric; empty if the experiment names no baseline.
 
     Raises:
-        ResultsError: the groups of stored statistics differ between runs, or two runs of a cell
-            have one seed.
+        ResultsError: the groups of stored statistics differ between runs.
     """
     baseline, found = experiment.baseline, dict[CellKey, Comparison]()
     if baseline is None:
         return {}
-    by_cell = index_records(chosen_records(experiment, records, scale))
+    cells = MeasuredCells(experiment, scale, records)
     for column in experiment.columns:
         if column.relative_to is not None:
             continue
-        seeds = experiment.seeds_at(scale, column.name)
         for row in experiment.row_labels():
-            keys = [(label, column.name, column.metric) for label in (row, baseline)]
-            sides = [measured(by_cell.get(key, []), column, seeds) for key in keys]
+            sides = (cells.shown(label, column) for label in (row, baseline))
             left, right = ({one.seed: one for one in side} for side in sides)
             pairs = [(one, right[seed]) for seed, one in left.items() if seed in right]
             corpora = {record.fingerprint for pair in pairs for record in pair}

@@ -3,11 +3,12 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil, log10
 
 from repro.config.experiment import ROW_SEPARATOR, Column, Departure, Experiment
 from repro.evaluation.metrics import best_value, metric_of
-from repro.report.cell import BLANK, Cell, collapsed, measured, run_link
+from repro.report.cell import BLANK, Cell, collapsed, run_link
 from repro.report.provenance import FULL_SCALE, Provenance, provenance_of
 from repro.results import Comparison, Measurement, ResultsError
 
@@ -22,6 +23,32 @@ DIVERGED = "‡"
 """Mark of values of runs whose training diverged."""
 COLLAPSED = "¶"
 """Mark of means over seeds of which one collapsed."""
+
+
+@dataclass(frozen=True)
+class MeasuredCells:
+    """Measurements that the cells of an artefact show at one scale; see :func:`chosen_records`."""
+
+    experiment: Experiment
+    scale: str
+    records: Sequence[Measurement]
+
+    @cached_property
+    def by_cell(self) -> dict[CellKey, list[Measurement]]:
+        """Chosen measurements by row, column and metric."""
+        found = defaultdict[CellKey, list[Measurement]](list)
+        for one in chosen_records(self.experiment, self.records, self.scale):
+            found[one.row, one.column, one.metric].append(one)
+        return dict(found)
+
+    def shown(self, row: str, column: Column, metric: str | None = None) -> list[Measurement]:
+        """Return the ensemble, or one measurement per seed found, in the order of the seeds."""
+        found = self.by_cell.get((row, column.name, metric or column.metric), [])
+        if column.aggregate == "ensemble":
+            return [one for one in found if one.kind == "ensemble"]
+        runs = {one.seed: one for one in found if one.kind == "run"}
+        seeds = self.experiment.seeds_at(self.scale, column.name)
+        return [runs[seed] for seed in seeds if seed in runs]
 
 
 @dataclass(frozen=True)
@@ -104,29 +131,27 @@ def build_table(
         A cell for every row and column, empty where no run is recorded.
 
     Raises:
-        ResultsError: the experiment lacks this scale, or a cell has two runs with one seed.
+        ResultsError: the experiment lacks this scale.
     """
     if scale not in experiment.scales:
         known = ", ".join(experiment.scales)
         raise ResultsError(f"{experiment.name} has no scale {scale!r}; it has {known}")
-    by_cell = index_records(chosen_records(experiment, records, scale))
-    departures, published = marked_departures(experiment, scale), experiment.published
+    measured, published = MeasuredCells(experiment, scale, records), experiment.published
+    departures = marked_departures(experiment, scale)
     rows = []
     for label in experiment.rows_at(scale):
         printed = published.rows.get(label, {})
         deviations = published.deviations.get(label, {})
         cells = []
         for column in experiment.columns:
-            key = (label, column.name, column.metric)
-            found = by_cell.get(key, [])
+            found = measured.shown(label, column)
             if column.relative_to is not None:
-                # Divide by the value of the same kind and seed; drop values without one.
-                others = by_cell.get((column.relative_to, column.name, column.metric), [])
-                by_seed = {(one.kind, one.seed): one.value for one in others}
+                # Divide by the value of the same seed; drop values without one.
+                others = {one.seed: one.value for one in measured.shown(column.relative_to, column)}
                 found = [
-                    replace(one, value=one.value / by_seed[one.kind, one.seed])
+                    replace(one, value=one.value / others[one.seed])
                     for one in found
-                    if by_seed.get((one.kind, one.seed))
+                    if others.get(one.seed)
                 ]
             cell = cell_of(experiment, scale, column, found, column.metric)
             concerned = [(mark, one) for mark, one in departures if one.concerns(label, column)]
@@ -136,7 +161,7 @@ def build_table(
                 published=printed.get(column.name),
                 published_std=deviations.get(column.name),
                 comparable=cell.comparable and not departs,
-                comparison=(comparisons or {}).get(key),
+                comparison=(comparisons or {}).get((label, column.name, column.metric)),
                 marks="".join(mark for mark, _ in concerned) + cell.marks,
             )
             cells.append(cell)
@@ -178,23 +203,14 @@ def _with_visible_values(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
     return tuple(found)
 
 
-def index_records(records: Sequence[Measurement]) -> dict[CellKey, list[Measurement]]:
-    """Group records by row, column and metric."""
-    groups: dict[CellKey, list[Measurement]] = defaultdict(list)
-    for record in records:
-        groups[record.row, record.column, record.metric].append(record)
-    return dict(groups)
-
-
 def cell_of(
-    experiment: Experiment, scale: str, column: Column, records: Sequence[Measurement], metric: str
+    experiment: Experiment, scale: str, column: Column, found: Sequence[Measurement], metric: str
 ) -> Cell:
-    """Build a cell without a published value from the records of its row, column and metric."""
-    seeds = experiment.seeds_at(scale, column.name)
-    complete = 1 if column.aggregate == "ensemble" else len(seeds)
+    """Build a cell without a published value from the measurements that it shows."""
+    ensemble = column.aggregate == "ensemble"
+    complete = 1 if ensemble else len(experiment.seeds_at(scale, column.name))
     runs_here = any(column.name == one.name for one in experiment.columns_at(scale))
-    found, declared = measured(records, column, seeds), metric_of(metric)
-    values = tuple(one.value for one in found)
+    declared, values = metric_of(metric), tuple(one.value for one in found)
     # Speeds vary with the load of the machine.
     points = declared.higher_is_better and not metric.startswith("train/")
     return Cell(

@@ -106,20 +106,6 @@ def test_only_what_belongs_to_the_cell_counts(
     assert table.rows == plain.rows
 
 
-@pytest.mark.parametrize(
-    "extra",
-    [
-        {"run_id": "z", "seed": 1},
-        {"kind": "ensemble", "run_id": "z", "column": "ens", "seed": None},
-    ],
-)
-def test_two_claims_for_one_place_are_refused(
-    experiment: Experiment, records: list[Measurement], make_record: Make, extra: dict[str, object]
-) -> None:
-    with pytest.raises(ResultsError, match=r"row '1 / a', column .*: 2 "):
-        build_table(experiment, [*records, make_record(**extra)], "full")
-
-
 def test_an_unknown_scale_is_refused(experiment: Experiment) -> None:
     with pytest.raises(ResultsError, match="no scale 'small'; it has demo, full"):
         build_table(experiment, [], "small")

@@ -9,7 +9,8 @@ from made_up import record
 from repro.config.claims import Bound, load_claims
 from repro.config.experiment import ScalePlan, load_experiment
 from repro.report.claims import Verdict, judge
-from repro.report.contrasts import MeasuredCells, rows_of
+from repro.report.contrasts import rows_of
+from repro.report.table import MeasuredCells
 from repro.results import Measurement
 
 Table = Mapping[tuple[str, str], float]

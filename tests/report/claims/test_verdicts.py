@@ -9,7 +9,7 @@ from scipy import stats
 from repro.config.claims import Bound, Claim, Order, Predicate, Spread
 from repro.config.experiment import Axis, Column, Experiment, ScalePlan
 from repro.report.claims import Judged, Verdict, claims_by_paper, judge
-from repro.report.contrasts import MeasuredCells
+from repro.report.table import MeasuredCells
 from repro.results import Measurement
 
 Values = dict[tuple[str, str], Sequence[float]]
