@@ -31,12 +31,3 @@ def test_accuracy_is_the_mean_recall_weighted_by_frequency(rows: list[tuple[int,
     assert METRICS["label_accuracy"].value(Labels(gold, guesses)) == pytest.approx(
         100 * right / len(rows)
     )
-
-
-@pytest.mark.parametrize(
-    ("gold", "predicted", "message"),
-    [([], [], "0 predictions for 0 gold labels"), ([0], [0, 1], "2 predictions for 1 gold labels")],
-)
-def test_refusals(gold: list[int], predicted: list[int], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Labels(named(gold), named(predicted))

@@ -37,22 +37,11 @@ class InflectedForms:
         examples: gold examples of any number of languages.
         predicted: one form per example, in the same order; ``""`` for no prediction.
         certificates: by metric name, whether the search proved a property of each example.
-
-    Raises:
-        ValueError: no example, or a different number of predictions.
     """
 
     examples: Sequence[Inflection]
     predicted: Sequence[str]
     certificates: Mapping[str, Sequence[bool]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        gold = len(self.examples)
-        for found in (self.predicted, *self.certificates.values()):
-            if len(found) != gold or gold == 0:
-                raise ValueError(
-                    f"{len(found)} predictions for {gold} gold examples; at least one needed"
-                )
 
     @cached_property
     def pairs(self) -> list[tuple[str, str, str]]:

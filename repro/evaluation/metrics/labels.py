@@ -9,21 +9,10 @@ from repro.evaluation.sufficient_statistics import Statistics, percentage_of_sum
 
 @dataclass(frozen=True)
 class Labels:
-    """Gold and predicted label of each example.
-
-    Raises:
-        ValueError: no example, or a different number of predictions.
-    """
+    """Gold and predicted label of each example."""
 
     gold: Sequence[str]
     predicted: Sequence[str]
-
-    def __post_init__(self) -> None:
-        if len(self.gold) != len(self.predicted) or not self.gold:
-            raise ValueError(
-                f"{len(self.predicted)} predictions for {len(self.gold)} gold labels; at least one "
-                "needed"
-            )
 
 
 def label_accuracy(labels: Labels) -> Statistics:

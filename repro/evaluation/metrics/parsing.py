@@ -4,32 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from repro.errors import DataError
 from repro.evaluation.metrics.metric import Metric, signature
 from repro.evaluation.sufficient_statistics import Statistics, percentage_of_sums, ratios
 
 
 @dataclass(frozen=True)
 class ParsedSentences:
-    """Gold and predicted heads of each sentence; positions start at 1, the root is 0.
-
-    Raises:
-        DataError: the numbers of sentences or words differ, or there is no sentence.
-    """
+    """Gold and predicted heads of each sentence; positions start at 1, the root is 0."""
 
     gold: Sequence[Sequence[int]]
     predicted: Sequence[Sequence[int]]
-
-    def __post_init__(self) -> None:
-        if len(self.gold) != len(self.predicted) or not self.gold:
-            raise DataError(
-                f"expected predictions for {len(self.gold)} sentences, found {len(self.predicted)}"
-            )
-        for number, (gold, heads) in enumerate(zip(self.gold, self.predicted, strict=True), 1):
-            if len(gold) != len(heads):
-                raise DataError(
-                    f"sentence {number}: expected {len(gold)} heads, found {len(heads)}"
-                )
 
     @cached_property
     def correct(self) -> list[int]:

@@ -76,11 +76,7 @@ def token_counts(
     Returns:
         Shape ``(sentences, 2 + 2 * 4)``: lengths of translation and closest reference, matches and
         totals of n-grams for each order; :func:`bleu_of_statistics` takes their sums.
-
-    Raises:
-        ValueError: the lists differ in length or are empty.
     """
-    _check_lengths(hypotheses, references)
     rows = []
     for text, gold in zip(hypotheses, references, strict=True):
         words = _tokens(text, lowercase)
@@ -111,11 +107,7 @@ def plain_counts(
 
     Returns:
         As :func:`token_counts`; sacrebleu's BLEU is ``bleu_of_statistics(sums, smoothed=True)``.
-
-    Raises:
-        ValueError: the lists differ in length or are empty.
     """
-    _check_lengths(hypotheses, references)
     metric, rows = BLEU(lowercase=lowercase), []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         score = metric.corpus_score([hypothesis], [[reference]])
@@ -154,14 +146,6 @@ def bleu_of_statistics(sums: NDArray[np.number], *, smoothed: bool = False) -> N
         brevity = np.minimum(0.0, 1.0 - theirs / ours)
         logarithms = np.log(shares / totals).mean(-1)
         return np.where(defined, 100.0 * np.exp(brevity + logarithms), 0.0)
-
-
-def _check_lengths(hypotheses: Sequence[str], references: Sequence[object]) -> None:
-    if len(hypotheses) != len(references) or not hypotheses:
-        raise ValueError(
-            f"expected as many translations as references and at least one, got "
-            f"{len(hypotheses)} and {len(references)}"
-        )
 
 
 def _tokens(text: str, lowercase: bool) -> list[bytes]:
