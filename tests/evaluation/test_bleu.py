@@ -34,26 +34,19 @@ def words_of(text, lowercase=False):
 
 
 def bleu_by_definition(hypotheses, references, lowercase=False):
-    """Papineni et al. (2002): clipped precisions up to four words, brevity penalty.
-
-    Args:
-        references: a list of texts for each hypothesis.
-    """
+    """Papineni et al. (2002): clipped precisions up to four words, brevity penalty."""
     ours = theirs = 0
     matches, totals = np.zeros(4), np.zeros(4)
-    for hypothesis, texts in zip(hypotheses, references, strict=True):
-        words = words_of(hypothesis, lowercase)
-        golds = [words_of(text, lowercase) for text in texts]
+    for pair in zip(hypotheses, references, strict=True):
+        words, gold = (words_of(text, lowercase) for text in pair)
         ours += len(words)
-        nearest = min(abs(len(words) - len(gold)) for gold in golds)
-        theirs += min(len(g) for g in golds if abs(len(words) - len(g)) == nearest)
+        theirs += len(gold)
         for n in range(1, 5):
-            found, *wanted = (
+            found, wanted = (
                 Counter(tuple(text[k : k + n]) for k in range(len(text) - n + 1))
-                for text in (words, *golds)
+                for text in (words, gold)
             )
-            most = {ngram: max(counts[ngram] for counts in wanted) for ngram in found}
-            matches[n - 1] += sum(min(found[ngram], most[ngram]) for ngram in found)
+            matches[n - 1] += sum(min(found[ngram], wanted[ngram]) for ngram in found)
             totals[n - 1] += sum(found.values())
     if not matches.all():
         return 0.0
@@ -61,7 +54,7 @@ def bleu_by_definition(hypotheses, references, lowercase=False):
     return 100 * math.exp(brevity + np.log(matches / totals).mean())
 
 
-def test_tokenised_bleu_of_random_texts_with_several_references():
+def test_tokenised_bleu_of_random_texts():
     generator = np.random.default_rng(8)
     words = ["a", "B", "b", "Ä", "ä", "x\u00a0y", "x\x1cy", "x\u2003y", "\u3000", "d\x0be", "İ"]
 
@@ -71,8 +64,8 @@ def test_tokenised_bleu_of_random_texts_with_several_references():
     values = []
     for lowercase in (False, True):
         for _ in range(40):
-            references = [[text() for _ in range(generator.integers(1, 4))] for _ in range(3)]
-            hypotheses = [text(), text(), f"{references[2][0]} {text()}"]
+            references = [text() for _ in range(3)]
+            hypotheses = [text(), text(), f"{references[2]} {text()}"]
             expected = bleu_by_definition(hypotheses, references, lowercase)
             score = tokenised_bleu(hypotheses, references, lowercase=lowercase)
             assert score == pytest.approx(expected, abs=1e-9)
@@ -83,15 +76,13 @@ def test_tokenised_bleu_of_random_texts_with_several_references():
 
 # What multi-bleu.perl printed for each, with -lc where the case is ignored.
 PRINTED = {
-    "no common 4-gram": (["a b c x y"], [["a b c d e"]], False, 0.00),
-    "three words": (["a b c"], [["a b c"]], False, 0.00),
-    "no-break space": (["a b c\u00a0d e f"], [["a b c d e f"]], False, 0.00),
-    "no-break space on both sides": (["a b\u00a0c d e"], [["a b\u00a0c d e"]], False, 100.00),
-    "umlauts keep their case": (["Ä b c d e f"], [["ä B C D E F"]], True, 75.98),
-    "closest length": (["a b c d e"], [["a b c d e f g", "a b c d e f"]], False, 81.87),
-    "shorter of two lengths": (["a b c d e"], [["a b c d e f", "a b c d"]], False, 100.00),
-    "empty translation": (["", "a b c d e"], [["a b"], ["a b c d e"]], False, 67.03),
-    "empty reference": (["a b c", "a b c d e"], [[""], ["a b c d e"]], False, 74.77),
+    "no common 4-gram": (["a b c x y"], ["a b c d e"], False, 0.00),
+    "three words": (["a b c"], ["a b c"], False, 0.00),
+    "no-break space": (["a b c\u00a0d e f"], ["a b c d e f"], False, 0.00),
+    "no-break space on both sides": (["a b\u00a0c d e"], ["a b\u00a0c d e"], False, 100.00),
+    "umlauts keep their case": (["Ä b c d e f"], ["ä B C D E F"], True, 75.98),
+    "empty translation": (["", "a b c d e"], ["a b", "a b c d e"], False, 67.03),
+    "empty reference": (["a b c", "a b c d e"], ["", "a b c d e"], False, 74.77),
 }
 
 

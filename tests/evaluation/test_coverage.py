@@ -38,11 +38,6 @@ def test_corpus_score_is_normalized_by_reference_words():
     assert counts.tolist() == [[2, 3], [0, 1]]
 
 
-def test_weights_and_order():
-    assert rep("a b c a b c", "x", order=3, ngram_weight=5.0) == 10.0
-    assert rep("a a", "x", word_weight=7.0) == 7.0
-
-
 def test_drop_counts_source_words_not_links():
     gold = frozenset({(0, 0), (0, 1), (1, 2), (3, 3)})
     ours = frozenset({(0, 0), (2, 1)})

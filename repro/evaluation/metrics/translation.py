@@ -24,8 +24,6 @@ from repro.evaluation.sufficient_statistics import Statistics, percentage_of_sum
 Words = Sequence[str]
 WordT = TypeVar("WordT", str, bytes)
 MAX_ORDER = 4
-_LONGEST = 9999
-"""Initial closest length and difference in ``multi-bleu.perl``, which ignores larger ones."""
 
 
 @dataclass(frozen=True)
@@ -59,39 +57,32 @@ class Translations:
 
 
 def token_counts(
-    hypotheses: Sequence[str], references: Sequence[str | Sequence[str]], *, lowercase: bool = False
+    hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool = False
 ) -> NDArray[np.int64]:
     """Count n-grams of tokenized text as ``multi-bleu.perl`` (Moses) does.
 
     The program reads bytes: tokens are separated by ASCII whitespace only, and ``-lc`` lower-cases
     the letters A to Z only, in every locale. It does not smooth: without a common 4-gram, BLEU is
-    0. The reference length is the one closest to the translation's, the shorter one in a tie. Empty
-    translations have BLEU 0, where the program stops with a division by zero.
+    0. Empty translations have BLEU 0, where the program stops with a division by zero.
 
     Args:
         hypotheses: translations, tokenized like the references.
-        references: one or several texts for each translation.
+        references: one for each translation.
         lowercase: whether to ignore the case of ASCII letters, as ``multi-bleu.perl -lc``.
 
     Returns:
-        Shape ``(sentences, 2 + 2 * 4)``: lengths of translation and closest reference, matches and
-        totals of n-grams for each order; :func:`bleu_of_statistics` takes their sums.
+        Shape ``(sentences, 2 + 2 * 4)``: lengths of translation and reference, matches and totals
+        of n-grams for each order; :func:`bleu_of_statistics` takes their sums.
     """
     rows = []
-    for text, gold in zip(hypotheses, references, strict=True):
-        words = _tokens(text, lowercase)
-        texts = [_tokens(one, lowercase) for one in ([gold] if isinstance(gold, str) else gold)]
-        lengths = [(abs(len(words) - len(one)), len(one)) for one in texts]
-        _, closest = min([*lengths, (_LONGEST, _LONGEST)])
+    for pair in zip(hypotheses, references, strict=True):
+        words, reference = (_tokens(text, lowercase) for text in pair)
         matches, totals = [], []
         for order in range(1, MAX_ORDER + 1):
             found = ngrams(words, order)
-            wanted: Counter[tuple[bytes, ...]] = Counter()
-            for one in texts:
-                wanted |= ngrams(one, order)
-            matches.append((found & wanted).total())
+            matches.append((found & ngrams(reference, order)).total())
             totals.append(found.total())
-        rows.append([len(words), closest, *matches, *totals])
+        rows.append([len(words), len(reference), *matches, *totals])
     return np.array(rows, np.int64)
 
 
@@ -160,45 +151,34 @@ def ngrams(words: Sequence[WordT], order: int) -> Counter[tuple[WordT, ...]]:
 
 
 def rep_counts(
-    hypotheses: Sequence[Words],
-    references: Sequence[Words],
-    *,
-    order: int = 2,
-    ngram_weight: float = 1.0,
-    word_weight: float = 2.0,
-    as_printed: bool = False,
+    hypotheses: Sequence[Words], references: Sequence[Words], *, as_printed: bool = False
 ) -> NDArray[np.float64]:
-    r"""Count repeated n-grams and doubled words that are absent from the reference.
+    r"""Count repeated bigrams and doubled words that are absent from the reference.
 
     .. math:: \sigma = \lambda_1 \sum_{s \in V^n,\, t(s) \ge 2} \max\{0, t(s) - r(s)\}
               + \lambda_2 \sum_{w \in V} \max\{0, t(ww) - r(ww)\}
 
-    ``t`` and ``r`` count in the translation and in the reference; ``ww`` is a word that follows
-    itself, as the paper's text says and its released script counts. The sum of ``σ`` over
-    sentences is divided by the number of reference words and multiplied by 100.
+    with n = 2, λ₁ = 1, λ₂ = 2. ``t`` and ``r`` count in the translation and in the reference;
+    ``ww`` is a word that follows itself, as the paper's text says and its released script counts.
+    The sum of ``σ`` over sentences is divided by the number of reference words and multiplied by
+    100.
 
     Args:
         hypotheses: translations, tokenized.
         references: their references, tokenized.
-        order: ``n``.
-        ngram_weight: ``λ_1``.
-        word_weight: ``λ_2``.
         as_printed: take the paper's formula to the letter, with ``t(w) - r(w)`` in the second sum,
             which counts every surplus word, repeated or not.
 
     Returns:
         ``σ`` and the number of reference words of each sentence, shape ``(sentences, 2)``.
 
-    Raises:
-        ValueError: the lists differ in length.
-
     References:
-        Malaviya et al. (2018), §5; defaults n = 2, λ_1 = 1, λ_2 = 2.
+        Malaviya et al. (2018), §5.
     """
     words_of = partial(ngrams, order=1) if as_printed else _doubled
     sigmas = [
-        ngram_weight * _excess(ngrams(words, order), ngrams(reference, order), least=2)
-        + word_weight * _excess(words_of(words), words_of(reference), least=1)
+        _excess(ngrams(words, 2), ngrams(reference, 2), least=2)
+        + 2 * _excess(words_of(words), words_of(reference), least=1)
         for words, reference in zip(hypotheses, references, strict=True)
     ]
     return ratios(sigmas, [len(reference) for reference in references])
