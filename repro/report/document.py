@@ -387,10 +387,10 @@ def build_section(
     if not shown:
         state = undrawn if figure is None else "drawn"
     else:
-        missing = table.cells_wanted - table.cells_found
-        state = f"{counted(table.provenance.runs, 'run')}, {len(table.columns_found)} of "
+        runs = len({one.run_id for one in records if one.kind == "run"})
+        state = f"{counted(runs, 'run')}, {len(table.columns_found)} of "
         state += f"{len(experiment.columns)} columns"
-        state += f", {counted(missing, 'cell')} incomplete" if missing else ""
+        state += f", {counted(table.incomplete, 'cell')} incomplete" if table.incomplete else ""
     if everywhere:  # a note says so once
         grids, folded = (tuple(one.without(EARLIER) for one in part) for part in (grids, folded))
     return Section(
@@ -405,7 +405,7 @@ def build_section(
             ("command", reproduce_command(experiment, scale)),
             *([] if figure is None else [("shown", figure.run)]),
             *_metric_facts(table),
-            *provenance_items(table.provenance),
+            *provenance_items(records),
         ),
         signs=tuple(filter(None, _signs(table, records, everywhere))),
         notes=tuple(filter(None, notes)),

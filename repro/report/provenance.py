@@ -1,7 +1,6 @@
 """Provenance of the values of one artefact: corpora, machines, versions, commits, runs."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from repro.config.experiment import Experiment
 from repro.results import Measurement
@@ -20,50 +19,24 @@ SCALE_MEANING = {
 }
 
 
-@dataclass(frozen=True)
-class Provenance:
-    """Distinct corpora, devices, versions and commits of the records of one artefact.
+def provenance_items(records: Sequence[Measurement]) -> list[tuple[str, str]]:
+    """Return names and values for printing, without those that no record has.
 
-    Attributes:
-        corpora: names with the beginnings of their fingerprints.
-        runs: number of distinct runs.
-        ensembles: number of distinct ensembles.
-        wall_time: total time of the runs in seconds.
+    A run that fills several cells counts once.
     """
-
-    corpora: tuple[str, ...]
-    devices: tuple[str, ...]
-    versions: tuple[str, ...]
-    commits: tuple[str, ...]
-    runs: int
-    ensembles: int
-    wall_time: float
-
-
-def provenance_of(records: Sequence[Measurement]) -> Provenance:
-    """Collect the provenance of records, counting a run that fills several cells once."""
-    runs = {record.run_id: record.wall_time for record in records if record.kind == "run"}
-    return Provenance(
-        corpora=_distinct(f"{one.corpus} {one.fingerprint[:SHORT_HASH]}" for one in records),
-        devices=_distinct(one.device for one in records),
-        versions=_distinct(one.versions for one in records),
-        commits=_distinct(one.commit for one in records),
-        runs=len(runs),
-        ensembles=len({record.run_id for record in records if record.kind == "ensemble"}),
-        wall_time=sum(runs.values()),
-    )
-
-
-def provenance_items(provenance: Provenance) -> list[tuple[str, str]]:
-    """Return names and values for printing, without those that no record has."""
-    several = provenance.ensembles
+    runs = {one.run_id: one.wall_time for one in records if one.kind == "run"}
+    several = len({one.run_id for one in records if one.kind == "ensemble"})
     ensembles = f", {counted(several, 'ensemble')}" if several else ""
+
+    def distinct(texts: Iterable[str]) -> str:
+        return SEPARATOR.join(sorted({*texts}))
+
     items = [
-        ("corpus", SEPARATOR.join(provenance.corpora)),
-        ("runs", f"{provenance.runs}{ensembles}, {provenance.wall_time / 60:.1f} minutes in all"),
-        ("device", SEPARATOR.join(provenance.devices)),
-        ("versions", SEPARATOR.join(provenance.versions)),
-        ("commit", SEPARATOR.join(provenance.commits)),
+        ("corpus", distinct(f"{one.corpus} {one.fingerprint[:SHORT_HASH]}" for one in records)),
+        ("runs", f"{len(runs)}{ensembles}, {sum(runs.values()) / 60:.1f} minutes in all"),
+        ("device", distinct(one.device for one in records)),
+        ("versions", distinct(one.versions for one in records)),
+        ("commit", distinct(one.commit for one in records)),
     ]
     return [(name, value) for name, value in items if value.strip()]
 
@@ -98,7 +71,3 @@ def document_banner(scale: str) -> str:
 def counted(number: int, noun: str) -> str:
     """Join a number and its noun, in the plural unless the number is one."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({*texts}))

@@ -9,7 +9,7 @@ from math import ceil, log10
 from repro.config.experiment import ROW_SEPARATOR, Column, Departure, Experiment
 from repro.evaluation.metrics import best_value, metric_of
 from repro.report.cell import BLANK, Cell, collapsed, run_link
-from repro.report.provenance import FULL_SCALE, Provenance, provenance_of
+from repro.report.provenance import FULL_SCALE
 from repro.results import Comparison, Measurement, ResultsError
 
 CellKey = tuple[str, str, str]
@@ -74,7 +74,6 @@ class Table:
         rows: rows in the order of the experiment.
         other_rows: rows of other systems that the paper lists.
         signatures: ``metric: signature`` for each way in which a metric was computed.
-        provenance: where the values come from.
     """
 
     experiment: Experiment
@@ -83,7 +82,6 @@ class Table:
     rows: tuple[TableRow, ...]
     other_rows: tuple[TableRow, ...]
     signatures: tuple[str, ...]
-    provenance: Provenance
 
     @property
     def comparable(self) -> bool:
@@ -103,14 +101,9 @@ class Table:
         return tuple(one.name for n, one in enumerate(self.experiment.columns) if n in found)
 
     @property
-    def cells_found(self) -> int:
-        """Number of complete cells, of the columns that the scale runs."""
-        return sum(0 < cell.wanted == cell.found for row in self.rows for cell in row.cells)
-
-    @property
-    def cells_wanted(self) -> int:
-        """Number of cells of the columns that the scale runs."""
-        return sum(cell.wanted > 0 for row in self.rows for cell in row.cells)
+    def incomplete(self) -> int:
+        """Number of incomplete cells, of the columns that the scale runs."""
+        return sum(cell.found < cell.wanted for row in self.rows for cell in row.cells)
 
 
 def build_table(
@@ -185,7 +178,6 @@ def build_table(
         rows=_with_visible_values(rows),
         other_rows=tuple(other_rows),
         signatures=tuple(sorted(recorded or declared)),
-        provenance=provenance_of(records),
     )
 
 
