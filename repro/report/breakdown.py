@@ -2,14 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import product
 from statistics import fmean
 
 from repro.config.experiment import Column, Experiment
 from repro.evaluation.metrics import best_value, metric_of
 from repro.report.cell import MISSING, CellRunLink, number_text
-from repro.report.grid import Grid, GridColumn, GridRow, block_rows, headed, plain_grid
+from repro.report.grid import Grid, GridCell, GridColumn, GridRow, block_rows, headed, plain_grid
 from repro.report.table import MeasuredCells, Table, cell_of, tuning_values
 from repro.results import Measurement
 
@@ -101,7 +100,7 @@ def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
                 cell = cell_of(table.experiment, table.scale, column, found, column.metric)
                 count = "" if cell.found in (0, cell.wanted) else f" ({cell.found}/{cell.wanted})"
                 texts.append(f"{number_text(cell.mean, cell.digits) or MISSING}{count}")
-            rows.append(GridRow(tuple(texts)))
+            rows.append(GridRow(tuple(map(GridCell, texts))))
         if any({*row.texts[1 + bool(rules) :]} - {MISSING} for row in rows):
             grids.append(Grid(f"{column.name}, per {part}", tuple(columns), tuple(rows)))
     return grids
@@ -121,19 +120,14 @@ def runs_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
     if not runs:
         return None
     shown = [one for one in columns if any(one.name in values for values in runs.values())]
-    rows = block_rows(
-        [
-            (row, seed, run[:SHORT_RUN_ID], seconds, *(values.get(one.name, "") for one in shown))
-            for (row, seed, run, seconds), values in runs.items()
-        ]
-    )
+    lines = []
+    for (row, seed, run, seconds), values in runs.items():
+        linked = GridCell(run[:SHORT_RUN_ID], runs=(CellRunLink("", "", run),))
+        texts = (seconds, *(values.get(one.name, "") for one in shown))
+        lines.append([GridCell(row), GridCell(seed), linked, *map(GridCell, texts)])
     titles = [GridColumn(title, "label") for title in ("row", "seed", "run")]
     titles += [GridColumn("seconds", "measured"), *(headed(one, "measured") for one in shown)]
-    linked = [
-        replace(row, runs={2: (CellRunLink("", "", run),)})
-        for row, (_, _, run, _) in zip(rows, runs, strict=True)
-    ]
-    return Grid("every run", tuple(titles), tuple(linked))
+    return Grid("every run", tuple(titles), block_rows(lines))
 
 
 def tuning_grid(experiment: Experiment, records: Sequence[Measurement], scale: str) -> Grid | None:

@@ -1,9 +1,9 @@
 """Grids of text, the form of tables that every renderer draws."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import compress, groupby, pairwise
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress, groupby, pairwise, product
+from typing import Literal, NamedTuple
 
 from repro.config.experiment import Column
 from repro.evaluation.metrics import metric_of
@@ -26,21 +26,25 @@ class GridColumn:
     group: str = BLANK
 
 
+class GridCell(NamedTuple):
+    """Text of a cell, whether it is the best of its column, and the runs behind it."""
+
+    text: str
+    best: bool = False
+    runs: tuple[CellRunLink, ...] = ()
+
+
 @dataclass(frozen=True)
 class GridRow:
-    """Row of a grid.
+    """Row of a grid; space separates it from the one above if it ``starts_block``."""
 
-    Attributes:
-        texts: one per column.
-        starts_block: whether space separates the row from the one above.
-        best: positions of the values that are the best of their column.
-        runs: runs behind a value, by its position.
-    """
-
-    texts: tuple[str, ...]
+    cells: tuple[GridCell, ...]
     starts_block: bool = False
-    best: frozenset[int] = frozenset()
-    runs: Mapping[int, tuple[CellRunLink, ...]] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Texts of the cells."""
+        return tuple(cell.text for cell in self.cells)
 
 
 @dataclass(frozen=True)
@@ -68,26 +72,16 @@ class Grid:
 
     def without(self, mark: str) -> "Grid":
         """Return the grid without a mark in its texts."""
-        return replace(
-            self,
-            rows=tuple(
-                replace(row, texts=tuple(text.replace(mark, "") for text in row.texts))
-                for row in self.rows
-            ),
-        )
+        rows = []
+        for row in self.rows:
+            cells = (cell._replace(text=cell.text.replace(mark, "")) for cell in row.cells)
+            rows.append(replace(row, cells=tuple(cells)))
+        return replace(self, rows=tuple(rows))
 
     def of_columns(self, places: Sequence[int]) -> "Grid":
         """Return the grid of the columns at these positions."""
-        rows = [
-            replace(
-                row,
-                texts=tuple(row.texts[n] for n in places),
-                best=frozenset(new for new, n in enumerate(places) if n in row.best),
-                runs={new: row.runs[n] for new, n in enumerate(places) if n in row.runs},
-            )
-            for row in self.rows
-        ]
-        return replace(self, columns=tuple(self.columns[n] for n in places), rows=tuple(rows))
+        rows = tuple(replace(row, cells=tuple(row.cells[n] for n in places)) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[n] for n in places), rows=rows)
 
     def parts(self, room: int, gap: int) -> list[list[int]]:
         """Split the columns into parts that fit on a line, without splitting groups that fit.
@@ -133,7 +127,7 @@ def linked_runs(grids: Iterable[Grid]) -> Iterator[tuple[str, CellRunLink]]:
     for grid in grids:
         labels = sum(column.role == "label" for column in grid.columns)
         for row in grid.rows:
-            for run in (run for runs in row.runs.values() for run in runs):
+            for run in (run for cell in row.cells for run in cell.runs):
                 yield " / ".join(row.texts[:labels]), run
 
 
@@ -167,37 +161,25 @@ def _grid(table: Table, title: str, roles: Sequence[Role]) -> Grid:
         kept = [any(row.cells[n].published is not None for n in places) for row in rows]
         ours, rows = sum(kept[:ours]), [*compress(rows, kept)]
     columns = [GridColumn(axis.name, "label") for axis in table.experiment.rows]
-    texts = [[*row.labels] for row in rows]
-    best: list[set[int]] = [set() for _ in rows]
-    runs: list[dict[int, tuple[CellRunLink, ...]]] = [{} for _ in rows]
-    for n in places:
-        metric, cells = metric_of(every[n].metric), [row.cells[n] for row in rows]
-        for role in roles:
-            place = len(columns)
-            several = GridColumn(_TITLES[role], role, every[n].name)
-            columns.append(several if len(roles) > 1 else headed(every[n], role))
-            printed = []
-            for number, cell in enumerate(cells):
-                text, value, digits = _shown(cell, role)
-                is_ours = number < ours
-                texts[number].append(text if is_ours or role != "measured" else BLANK)
-                if is_ours:
-                    printed.append(None if value is None else round(value, digits))
-                    if role == "measured":
-                        runs[number][place] = cell.runs
-            # Mark the best of our rows after rounding, unless all printed values are equal.
-            known = {value for value in printed if value is not None}
-            if metric.higher_is_better is not None and len(known) > 1:
-                winner = max(known) if metric.higher_is_better else min(known)
-                for number, value in enumerate(printed):
-                    if value == winner:
-                        best[number].add(place)
-    blocks = block_rows([tuple(line) for line in texts])
-    laid_out = tuple(
-        replace(row, best=frozenset(best[number]), runs=runs[number])
-        for number, row in enumerate(blocks)
-    )
-    return Grid(title, tuple(columns), laid_out)
+    lines = [[*map(GridCell, row.labels)] for row in rows]
+    for n, role in product(places, roles):
+        several = GridColumn(_TITLES[role], role, every[n].name)
+        columns.append(several if len(roles) > 1 else headed(every[n], role))
+        shown = [_shown(row.cells[n], role) for row in rows]
+        # Mark the best of our rows after rounding, unless all printed values are equal.
+        ranked = [None if value is None else round(value, digits) for _, value, digits in shown]
+        known = {value for value in ranked[:ours] if value is not None}
+        higher = metric_of(every[n].metric).higher_is_better
+        best = None if higher is None or len(known) < 2 else max(known) if higher else min(known)
+        for k, (text, _, _) in enumerate(shown):
+            mine, measured = k < ours, role == "measured"
+            cell = GridCell(
+                text if mine or not measured else BLANK,
+                mine and best is not None and ranked[k] == best,
+                rows[k].cells[n].runs if mine and measured else (),
+            )
+            lines[k].append(cell)
+    return Grid(title, tuple(columns), block_rows(lines))
 
 
 def _shown(cell: Cell, role: Role) -> tuple[str, float | None, int]:
@@ -217,13 +199,13 @@ def plain_grid(
     """Build a grid without groups from the titles of its columns and its rows of texts."""
     columns = [GridColumn(one, "label") for one in labels]
     columns += [GridColumn(one, "measured") for one in measured]
-    return Grid(title, tuple(columns), block_rows(rows))
+    return Grid(title, tuple(columns), block_rows([[*map(GridCell, row)] for row in rows]))
 
 
-def block_rows(rows: Sequence[tuple[str, ...]]) -> tuple[GridRow, ...]:
-    """Turn texts into rows, starting a block wherever the first label changes."""
-    starts = [False, *(row[0] != before[0] for before, row in pairwise(rows))]
-    return tuple(map(GridRow, rows, starts))
+def block_rows(lines: Sequence[Sequence[GridCell]]) -> tuple[GridRow, ...]:
+    """Turn cells into rows, starting a block wherever the first label changes."""
+    starts = [False, *(line[0].text != before[0].text for before, line in pairwise(lines))]
+    return tuple(map(GridRow, map(tuple, lines), starts))
 
 
 def columns_without_value(table: Table) -> list[str]:

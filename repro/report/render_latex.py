@@ -98,7 +98,6 @@ def latex_grid(grid: Grid) -> str:
     lines += [" & ".join(titles) + r" \\", "\\midrule"]
     for row in grid.rows:
         lines += ["\\addlinespace"] if row.starts_block else []
-        cells = [escape_latex(text) for text in row.texts]
-        cells = [rf"\textbf{{{cell}}}" if n in row.best else cell for n, cell in enumerate(cells)]
-        lines += [" & ".join(cells) + r" \\"]
+        texts = [(escape_latex(cell.text), cell.best) for cell in row.cells]
+        lines += [" & ".join(rf"\textbf{{{t}}}" if best else t for t, best in texts) + r" \\"]
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}}"])

@@ -29,8 +29,8 @@ def markdown_grid(grid: Grid) -> str:
     rules = (":---" if column.role == "label" else "---:" for column in grid.columns)
     lines = [_line(titles), _join(rules)]
     for row in grid.rows:
-        texts = [escape_markdown(text) for text in row.texts]
-        lines.append(_join(f"**{t}**" if n in row.best else t for n, t in enumerate(texts)))
+        cells = [(escape_markdown(cell.text), cell.best) for cell in row.cells]
+        lines.append(_join(f"**{text}**" if best else text for text, best in cells))
     return "\n".join(lines) + "\n"
 
 

@@ -15,7 +15,7 @@ from repro.report.charts import Chart, chart_of
 from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes, plain_style
 from repro.report.figures.curves import draw_means, metric_label
 from repro.report.figures.styles import SERIES
-from repro.report.grid import Grid, GridColumn, block_rows, plain_grid
+from repro.report.grid import Grid, GridCell, GridColumn, block_rows, plain_grid
 from repro.report.significance import TEST_TITLES, Comparer, comparison_texts
 from repro.results import Archive, Measurement, Record, atomic_write_text, run_folder
 from repro.results.sweeps import SEED, Sweep, sweep_path
@@ -186,21 +186,19 @@ def _pivot(sweep: Sweep, points: Sequence[Point], metric: str) -> Grid:
     if wide:
         last = sweep.keys[-1]
         titles = [GridColumn(value, "measured", last) for value in sweep.axes[last]]
-    plain = block_rows([(*k, *(p.cell.text for p in group)) for k, group in groups.items()])
-    rows = []
-    for row, group in zip(plain, groups.values(), strict=True):
-        cells = dict(enumerate(group, len(labels)))
-        best = frozenset(place for place, point in cells.items() if point.best)
-        runs = {place: point.cell.runs for place, point in cells.items()}
-        rows.append(replace(row, best=best, runs=runs))
-    return Grid(metric, (*(GridColumn(key, "label") for key in labels), *titles), tuple(rows))
+    lines = [
+        [*map(GridCell, values), *(GridCell(p.cell.text, p.best, p.cell.runs) for p in group)]
+        for values, group in groups.items()
+    ]
+    columns = (*(GridColumn(key, "label") for key in labels), *titles)
+    return Grid(metric, columns, block_rows(lines))
 
 
 def _metrics_grid(keys: Sequence[str], points: Sequence[Point]) -> Grid:
     """List every metric of every combination, except those of single languages or labels."""
     names = sorted({name for p in points for one in p.records for name in one.metrics})
     names = [name for name in names if name.count("/") == 1]
-    rows = []
+    lines = []
     for point in points:
         cells = (
             replace(
@@ -211,10 +209,11 @@ def _metrics_grid(keys: Sequence[str], points: Sequence[Point]) -> Grid:
             )
             for name in names
         )
-        rows.append((*point.values, *(cell.text for cell in cells)))
+        texts = (*point.values, *(cell.text for cell in cells))
+        lines.append([*map(GridCell, texts)])
     columns = [GridColumn(key, "label") for key in keys]
     columns += [GridColumn(name.split("/")[1], "measured", name.split("/")[0]) for name in names]
-    return Grid("every metric", tuple(columns), block_rows(rows))
+    return Grid("every metric", tuple(columns), block_rows(lines))
 
 
 def _label(sweep: Sweep, point: Point) -> str:

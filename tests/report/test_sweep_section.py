@@ -14,7 +14,7 @@ from repro.report import build_report, build_sweep_report
 from repro.report.cell import CellRunLink
 from repro.report.claims import ClaimsOfPaper
 from repro.report.document import Document
-from repro.report.grid import Grid, GridColumn, GridRow
+from repro.report.grid import Grid, GridCell, GridColumn, GridRow
 from repro.report.render_html import html_report
 from repro.report.render_markdown import markdown_report
 from repro.report.significance import Comparer
@@ -64,8 +64,8 @@ def test_one_numeric_axis_is_a_table_and_a_curve(tmp_path: Path) -> None:
     assert [row[1].replace("*", "") for row in texts] == [
         "31.50 ± 0.71", "81.50 ± 0.71", "51.50 ± 0.71",
     ]  # fmt: skip
-    assert [row.best for row in table.rows] == [frozenset(), {1}, frozenset()]
-    assert [run.run_id for run in table.rows[0].runs[1]] == ["1-1-1", "1-1-2"]
+    assert [row.cells[1].best for row in table.rows] == [False, True, False]
+    assert [run.run_id for run in table.rows[0].cells[1].runs] == ["1-1-1", "1-1-2"]
     assert view.best is not None
     assert view.best == ("mapping.alpha=1.5, seed 2", "82.00", "1.5-1-2")
     assert "*" not in texts[0][1]
@@ -144,7 +144,7 @@ def test_sweeps_after_the_last_reproduction_come_first(tmp_path: Path) -> None:
 
     def shown(ends: str) -> Document:
         run = CellRunLink("", "", "other")
-        grid = Grid("", (GridColumn("", "measured"),), (GridRow(("1",), runs={0: (run,)}),))
+        grid = Grid("", (GridColumn("", "measured"),), (GridRow((GridCell("1", runs=(run,)),)),))
         section = SimpleNamespace(grids=(grid,), details=())
         finished = {"other": ends, **dict.fromkeys(own, view.finished)}
         return Document("demo", "", (section,), (), sweeps=(view,), finished=finished)  # type: ignore[arg-type]
