@@ -130,21 +130,19 @@ def weighted_lcs(words: Sequence[str], reference: Sequence[str], weight: float =
     numbers papers print, raises the length of the reference to the power ``w`` once more, so that
     even equal texts of several words score below 100.
 
-    Args:
-        words: tokens of the summary.
-        reference: tokens of the reference.
-        weight: exponent ``w``.
-
     References:
         Lin (2004), §5; ROUGE-1.5.5, option ``-w``.
     """
-    runs = groupby(_common_words(words, reference, weight))
-    hits = sum(sum(run) ** weight for common, run in runs if common)
+    common = {place for place, _ in common_words(words, reference, weight)}
+    runs = groupby(place in common for place in range(len(reference)))
+    hits = sum(sum(run) ** weight for one, run in runs if one)
     return Counts(hits, len(words) ** weight, len(reference) ** (weight * weight))
 
 
-def _common_words(words: Sequence[str], reference: Sequence[str], weight: float) -> list[bool]:
-    """Mark the reference words of a weighted longest common subsequence.
+def common_words(
+    words: Sequence[str], reference: Sequence[str], weight: float = 1.0
+) -> list[tuple[int, int]]:
+    """Return the places (reference, summary) of a weighted longest common subsequence, last first.
 
     ``mass[i][j]`` is the score of the first ``i`` reference and ``j`` summary words; ``runs[j]`` is
     the length of the run of matches that ends there. As in ROUGE-1.5.5, equal words are always
@@ -161,17 +159,16 @@ def _common_words(words: Sequence[str], reference: Sequence[str], weight: float)
                 runs[j] = run + 1
             else:
                 mass[i][j] = max(mass[i - 1][j], mass[i][j - 1])
-    common = [False] * len(reference)
-    i, j = len(reference), len(words)
+    pairs, i, j = list[tuple[int, int]](), len(reference), len(words)
     while i and j:
         if reference[i - 1] == words[j - 1]:
             i, j = i - 1, j - 1
-            common[i] = True
+            pairs.append((i, j))
         elif mass[i - 1][j] >= mass[i][j - 1]:
             i -= 1
         else:
             j -= 1
-    return common
+    return pairs
 
 
 @dataclass(frozen=True)

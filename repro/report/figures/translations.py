@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import Any, ClassVar
 
+from repro.evaluation.metrics import summarization
 from repro.report.figures.canvas import INK, MUTED_INK, Canvas, drawable, in_lines, text_width
 from repro.report.figures.comparison import Sentence, choose_sentences, shown_sentences
 from repro.report.figures.heatmap import FOOT, draw_bar
@@ -91,29 +92,10 @@ def mapped_sentence(sentences: Sequence[Sentence]) -> Sentence:
 
 
 def common_words(one: Sequence[str], other: Sequence[str]) -> tuple[set[int], set[int]]:
-    """Find a longest common subsequence of two texts.
-
-    Returns:
-        Indices of its words in ``one`` and in ``other``.
-    """
-    table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
-    for i in reversed(range(len(one))):
-        for j in reversed(range(len(other))):
-            same = one[i] == other[j]
-            skipped = max(table[i + 1][j], table[i][j + 1])
-            table[i][j] = 1 + table[i + 1][j + 1] if same else skipped
-    places: tuple[set[int], set[int]] = (set(), set())
-    i = j = 0
-    while i < len(one) and j < len(other):
-        if one[i] == other[j]:
-            places[0].add(i)
-            places[1].add(j)
-            i, j = i + 1, j + 1
-        elif table[i + 1][j] >= table[i][j + 1]:
-            i += 1
-        else:
-            j += 1
-    return places
+    """Find a longest common subsequence; return the indices of its words in both texts."""
+    # Reversed, so that ties between several subsequences are broken from the front.
+    pairs = summarization.common_words(other[::-1], one[::-1])
+    return {len(one) - 1 - i for i, _ in pairs}, {len(other) - 1 - j for _, j in pairs}
 
 
 def _width(word: Word) -> float:
