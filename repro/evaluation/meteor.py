@@ -35,13 +35,8 @@ def meteor(
     """Compute the corpus score of METEOR 1.5 in percent by the official program.
 
     Runs ``java -Xmx2G -jar <jar> hypotheses references -l <language>``, without ``-norm``, as
-    Malaviya et al. (2018) did: text is tokenized already.
-
-    Args:
-        hypotheses: translations, tokenized.
-        references: one for each.
-        jar: ``meteor-1.5.jar``, next to its data folder.
-        language: two-letter code of the target language.
+    Malaviya et al. (2018) did: text is tokenized already. The ``jar`` must be next to its data
+    folder; the code of the target language has two letters.
 
     Raises:
         ValueError: the lists differ in length or are empty.
@@ -89,15 +84,8 @@ def meteor_nltk(
     Words match if they are equal in lower case, or have the same Porter stem; synonyms are left
     out. Only for English.
 
-    Args:
-        hypotheses: translations into English, as words.
-        references: one for each.
-
     Returns:
         Scores between 0 and 1 as numerators, ones as denominators, shape ``(sentences, 2)``.
-
-    Raises:
-        ValueError: the lists differ in length.
 
     References:
         Lavie & Agarwal (2007), METEOR: an automatic metric for MT evaluation with high levels of

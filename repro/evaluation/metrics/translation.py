@@ -89,15 +89,9 @@ def token_counts(
 def plain_counts(
     hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool = False
 ) -> NDArray[np.int64]:
-    """Count n-grams of plain text with sacrebleu's own tokenization (13a).
+    """Count n-grams of detokenized text like sacrebleu (13a), in the form of :func:`token_counts`.
 
-    Args:
-        hypotheses: detokenized translations.
-        references: one for each.
-        lowercase: whether to ignore case.
-
-    Returns:
-        As :func:`token_counts`; sacrebleu's BLEU is ``bleu_of_statistics(sums, smoothed=True)``.
+    sacrebleu's BLEU is ``bleu_of_statistics(sums, smoothed=True)``.
     """
     metric, rows = BLEU(lowercase=lowercase), []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
@@ -161,13 +155,8 @@ def rep_counts(
     with n = 2, λ₁ = 1, λ₂ = 2. ``t`` and ``r`` count in the translation and in the reference;
     ``ww`` is a word that follows itself, as the paper's text says and its released script counts.
     The sum of ``σ`` over sentences is divided by the number of reference words and multiplied by
-    100.
-
-    Args:
-        hypotheses: translations, tokenized.
-        references: their references, tokenized.
-        as_printed: take the paper's formula to the letter, with ``t(w) - r(w)`` in the second sum,
-            which counts every surplus word, repeated or not.
+    100. ``as_printed`` takes the paper's formula to the letter, with ``t(w) - r(w)`` in the second
+    sum, which counts every surplus word, repeated or not.
 
     Returns:
         ``σ`` and the number of reference words of each sentence, shape ``(sentences, 2)``.
@@ -202,15 +191,8 @@ def drop_counts(
 
     ``R`` and ``T`` are the source positions with a link to the reference and to the translation.
 
-    Args:
-        to_hypothesis: links of every source sentence to its translation.
-        to_reference: links of every source sentence to its reference.
-
     Returns:
         ``|R \ T|`` and ``|R|`` of each sentence, shape ``(sentences, 2)``.
-
-    Raises:
-        ValueError: the lists differ in length.
 
     References:
         Malaviya et al. (2018), §5.
