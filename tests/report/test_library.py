@@ -261,8 +261,8 @@ def test_damaged_values_are_refused(tmp_path: Path, computed: Experiment) -> Non
     good = json.loads(path.read_text(encoding="utf-8"))
     for content, message in [
         ("{", "not JSON"),
-        (json.dumps({**good, "extra": 1}), "expected an object with the keys"),
-        (json.dumps({**good, "example": 3}), "'example' must be an object"),
+        (json.dumps({**good, "extra": 1}), r"unknown fields \['extra'\]"),
+        (json.dumps({**good, "example": 3}), "field 'example' is 3; expected a mapping"),
         (json.dumps({**good, "experiment": "other/figure1"}), "belongs to 'other/figure1'"),
     ]:
         path.write_text(content)

@@ -114,9 +114,9 @@ def test_damaged_figure_data_are_refused(
     for content, message in [
         ("{", "not JSON"),
         ("[]", "expected an object"),
-        (json.dumps({**good, "extra": 1}), "expected an object with the keys"),
-        (json.dumps({**good, "example": 3}), "must be an object"),
-        (json.dumps({**good, "record": record}), "field 'value' is nan"),
+        (json.dumps({**good, "extra": 1}), r"unknown fields \['extra'\]"),
+        (json.dumps({**good, "example": 3}), "field 'example' is 3; expected a mapping"),
+        (json.dumps({**good, "record": record}), "field 'record'.value is nan"),
         (json.dumps({**good, "experiment": "other/figure1"}), "belongs to 'other/figure1'"),
     ]:
         path.write_text(content)

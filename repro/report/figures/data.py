@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -32,7 +32,6 @@ from repro.results import (
 )
 from repro.results.files import read_object
 
-KEYS = {"experiment", "drawing", "example", "record", "origin"}
 DIGEST = "Digest"
 _MALFORMED = (KeyError, TypeError, ValueError, IndexError, AttributeError)
 
@@ -60,7 +59,7 @@ class FigureData:
 
     experiment: str
     drawing: str
-    example: Mapping[str, Any]
+    example: dict[str, Any]
     record: Measurement | None = None
     origin: Origin | None = None
 
@@ -140,24 +139,10 @@ def read_figure_data(results_dir: Path, scale: str, experiment_name: str) -> Fig
     path = figure_path(results_dir, scale, experiment_name, "json")
     if not path.exists():
         return None
-    content = read_object(path)
-    if content.keys() != KEYS:
-        raise ResultsError(f"{path}: expected an object with the keys {', '.join(sorted(KEYS))}")
-    if content["experiment"] != experiment_name:
-        raise ResultsError(f"{path}: belongs to {content['experiment']!r}")
-    if not isinstance(content["example"], dict):
-        raise ResultsError(f"{path}: 'example' must be an object")
-    try:
-        record, origin = content["record"], content["origin"]
-        return FigureData(
-            experiment_name,
-            str(content["drawing"]),
-            content["example"],
-            record and from_dict(Measurement, record, f"{path}: record"),
-            origin and Origin(**origin),
-        )
-    except TypeError as error:
-        raise ResultsError(f"{path}: malformed ({error})") from error
+    data = from_dict(FigureData, read_object(path), str(path))
+    if data.experiment != experiment_name:
+        raise ResultsError(f"{path}: belongs to {data.experiment!r}")
+    return data
 
 
 def render_figure(results_dir: Path, scale: str, data: FigureData) -> dict[str, Path]:
