@@ -62,7 +62,6 @@ class Judged:
         experiment: the artefact whose cells decide it.
         verdict: outcome of the comparison.
         columns: test in each measured column; a single one if means over columns are compared.
-        measured: number of measured columns, and number of columns that the claim is about.
         deciding: the test that decides; of the claim, or of a column if too few are measured.
         reason: why the claim is undecided whatever the p-value; blank for no such reason.
     """
@@ -72,7 +71,6 @@ class Judged:
     experiment: Experiment
     verdict: Verdict
     columns: tuple[Outcome, ...] = ()
-    measured: tuple[int, int] = (0, 0)
     deciding: Outcome | None = None
     reason: str = ""
 
@@ -189,7 +187,6 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
         experiment=experiment,
         verdict=verdict,
         columns=tuple(tests),
-        measured=(len(found), len(columns)),
         deciding=joint,
         reason="; ".join(reasons),
     )

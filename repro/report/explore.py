@@ -121,8 +121,8 @@ def _text(value: Any) -> str:
     return "-" if missing else _short(text_of(value))
 
 
-def _short(text: str, most: int = _LONGEST) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[str, Any]:

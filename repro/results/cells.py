@@ -14,17 +14,13 @@ from repro.config.identity import changes_numbers
 from repro.config.planning import PlannedRun, Plans, may_match, plan_runs
 from repro.evaluation.metrics import best_value
 from repro.results.layout import plans_path
-from repro.results.record import Record, check_types
+from repro.results.record import Record
 from repro.results.store import read_records
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Metric of a run in a cell of an artefact; see :class:`Record` for fields without a comment.
-
-    Raises:
-        ResultsError: a field has the wrong type.
-    """
+    """Metric of a run in a cell of an artefact; :class:`Record` describes the other fields."""
 
     row: str  # label of the row
     column: str  # name of the column
@@ -44,9 +40,6 @@ class Measurement:
     wall_time: float
     tuned: float | None  # value of the setting that is tuned in this cell; None if none is
     diverged: bool = False  # whether the training of the run diverged
-
-    def __post_init__(self) -> None:
-        check_types(Measurement, vars(self))
 
     @classmethod
     def of(cls, record: Record, metric: str, run: PlannedRun | None = None) -> Self:

@@ -27,7 +27,6 @@ from repro.report.figures.canvas import (
 )
 from repro.report.figures.heatmap import CELL, FOOT, room
 from repro.report.figures.lattice import (
-    MOST,
     Node,
     build_tree,
     lattice_example,
@@ -250,9 +249,9 @@ def ends(root: Node) -> dict[str, Node]:
 
 
 def test_lattice_shares_prefixes() -> None:
-    root = build_tree(lattice_example(lattice_row()), MOST)
+    root = build_tree(lattice_example(lattice_row()))
     assert [node.token for _, node in walk(root)] == [*"drawed", "", "n", "", "e", "w", ""]
-    assert place(root, step=1.0, branch=2.0) == 3
+    assert place(root) == 3
     found = ends(root)
     assert {text: node.y for text, node in found.items()} == {"drawed": 0, "drawn": 1, "drew": 2}
     assert found["drawn"].hypothesis is not None

@@ -398,7 +398,7 @@ def test_claims_come_first_and_hostile_text_stays_text(section: Section) -> None
     claim = Claim(HOSTILE, HOSTILE, HOSTILE, HOSTILE, order=order)
     side = Side(f"{{}} with {HOSTILE}", 1.0)
     outcome = every([Contrast(HOSTILE, side, side, 1, 1.0, 0.1, 2, 3)])
-    row = Judged(HOSTILE, claim, section.experiment, Verdict.HOLDS, (outcome,), (1, 1), outcome)
+    row = Judged(HOSTILE, claim, section.experiment, Verdict.HOLDS, (outcome,), outcome)
     unlinked = replace(row, experiment=replace(section.experiment, artefact=HOSTILE))
     paper = ClaimsOfPaper(HOSTILE, HOSTILE, (row, unlinked), (row,))
     shown = replace(document(section), claims=(paper,))

@@ -46,8 +46,4 @@ METRICS = (
         "coverage_penalty", "", 1, None, signature("beta", "chosen:dev"),
         "Weight of the coverage penalty, chosen on validation data.",
     ),
-    Metric(
-        "tuned_value", "", 6, None, signature("tuned", "chosen:dev"),
-        "Value of the setting that is tuned on validation data.",
-    ),
 )  # fmt: skip

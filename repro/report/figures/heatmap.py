@@ -137,12 +137,13 @@ def draw_bar(canvas: Canvas, note: str = "") -> None:
     )  # fmt: skip
 
 
-def legend(note: str = "") -> str:
-    """Return the legend of shades and dots, followed by ``note``."""
-    return f"weight · dot: exactly zero{f' · {note}' if note else ''}"
+def legend(note: str) -> str:
+    """Return the legend of shades, dots and lines, followed by ``note``."""
+    known = "weight · dot: exactly zero · no line between equal weights"
+    return f"{known} · {note}" if note else known
 
 
-def bar_room(note: str = "") -> float:
+def bar_room(note: str) -> float:
     """Return the width in inches of the color bar with its legend and margins."""
     return MARGIN + BAR_WIDTH + 0.2 + text_width(legend(note), NOTE_SIZE) * 1.05 + MARGIN
 

@@ -130,8 +130,8 @@ class Lattice(Figure):
 
     def draw(self, data: Row) -> Canvas:
         example = lattice_example(data)
-        root = build_tree(example, MOST)
-        lines = place(root, step=STEP, branch=BRANCH)
+        root = build_tree(example)
+        lines = place(root)
         head = drawable(f"{data['language']}: {data['lemma']}, {' '.join(data['tags'])}")
         foot = _footer(example)
         ends = [child for _, child in walk(root) if child.hypothesis is not None]
@@ -213,8 +213,8 @@ def entropy(example: LatticeExample) -> float:
     return -sum(share * math.log(share) for share in shares if share > 0)
 
 
-def build_tree(example: LatticeExample, most: int) -> Node:
-    """Build the prefix tree of the ``most`` most probable hypotheses.
+def build_tree(example: LatticeExample) -> Node:
+    """Build the prefix tree of the ``MOST`` most probable hypotheses.
 
     Raises:
         ResultsError: there is no hypothesis, one is listed twice, or two disagree on the
@@ -223,7 +223,7 @@ def build_tree(example: LatticeExample, most: int) -> Node:
     if not example.hypotheses:
         raise ResultsError(f"example {example.index} has no hypotheses")
     root = Node("", 1.0, half=HALF_LETTER)
-    for hypothesis in example.ranked[:most]:
+    for hypothesis in example.ranked[:MOST]:
         node = root
         node.mass += hypothesis.probability
         for token, step in zip(hypothesis.tokens, hypothesis.steps, strict=False):
@@ -250,18 +250,17 @@ def build_tree(example: LatticeExample, most: int) -> Node:
     return root
 
 
-def place(root: Node, *, step: float, branch: float) -> int:
+def place(root: Node) -> int:
     """Set the position of every node below ``root`` and return the number of lines of the tree.
 
-    Arrows are ``step`` inches long; those that leave a branching node have ``branch`` inches, for
-    their labels.
+    Arrows that leave a branching node are longer, for their labels.
     """
     line = root.y
     for child in root.children:
         child.half = HALF_LETTER * (len(token_label(child.token)) + 1)
-        child.x = root.x + root.half + (branch if root.branches else step) + child.half
+        child.x = root.x + root.half + (BRANCH if root.branches else STEP) + child.half
         child.y = line
-        line += place(child, step=step, branch=branch)
+        line += place(child)
     return max(line - root.y, 1)
 
 

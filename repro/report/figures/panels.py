@@ -17,7 +17,6 @@ from repro.report.figures.heatmap import (
     room,
 )
 
-NOTE = "no line between equal weights"
 WIDEST = 11.0
 """Width of the page in inches."""
 TITLE_LINE, TITLE_SIZE, LABEL, GAP = 0.19, 9, 0.22, 0.16
@@ -112,9 +111,8 @@ def _word_width(word: str) -> float:
 
 def draw_blocks(blocks: Sequence[Block]) -> Canvas:
     """Draw blocks below each other, with the color bar at the foot."""
-    note = NOTE
-    if has_bullets([panel for block in blocks for panel in block.panels]):
-        note += f" · equal bullets in a row: equal weights ({CLUSTERED})"
+    bullets = has_bullets([panel for block in blocks for panel in block.panels])
+    note = f"equal bullets in a row: equal weights ({CLUSTERED})" if bullets else ""
     width = max(bar_room(note), *(block.width for block in blocks))
     canvas = Canvas(width, sum(block.height(width) for block in blocks) + FOOT)
     down = 0.0

@@ -10,7 +10,6 @@ from repro.report.figures.canvas import INK, MUTED_INK, Canvas, drawable, in_lin
 from repro.report.figures.comparison import Sentence, choose_sentences, shown_sentences
 from repro.report.figures.heatmap import FOOT, draw_bar
 from repro.report.figures.kinds import Figure, FigureRuns, Row
-from repro.report.figures.panels import NOTE
 from repro.report.figures.sentence_panels import sentence_block, underflow
 
 COUNT = 8
@@ -68,7 +67,7 @@ class Translations(Figure):
                 y += LINE
             y += GAP
         block.draw(canvas, written, WIDTH)
-        draw_bar(canvas, NOTE)
+        draw_bar(canvas)
         return canvas
 
     def describe(self, data: Row) -> str:
