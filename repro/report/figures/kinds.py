@@ -192,7 +192,7 @@ def best_record(records: Sequence[Measurement], metric: str, experiment_name: st
 
 
 def split_of(row: Row) -> str:
-    """Return the split of an example; earlier versions, without the key, kept validation only."""
+    """Return the split of an example; rows without the key are validation examples."""
     return str(row.get("split", VALIDATION))
 
 
