@@ -78,10 +78,12 @@ def _encoded(probs: "Tensor") -> list[str]:
 
 
 def write_mapping_page(results_dir: Path) -> Path:
-    """Write the page of the mappings, unless it is there as this code writes it."""
+    """Write the page of the mappings unless the existing one is up to date."""
     path = results_dir / MAPPINGS_PAGE
     page = path.read_text(encoding="utf-8") if path.exists() else ""
-    code = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
+    mappings = sorted((Path(__file__).parents[1] / "mappings").rglob("*.py"))
+    sources = b"".join(file.read_bytes() for file in (Path(__file__), *mappings))
+    code = hashlib.sha256(sources).hexdigest()[:16]
     if f'content="{code}{sources_digest("mappings")}"' not in page:
         write_if_changed(path, html_page("mappings", mapping_data(), code).encode())
     return path

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from repro.mappings import MAPPINGS
-from repro.report.mapping_page import _SLIDERS, REACH
+from repro.report import mapping_page
+from repro.report.mapping_page import _SLIDERS, REACH, write_mapping_page
 
 PAGE = Path(__file__).parents[2] / "results" / "mappings.html"
 
@@ -33,3 +34,18 @@ def test_the_page_shows_what_references_compute(place: int) -> None:
         three = REACH**2 * (corners @ torch.tensor(place, dtype=torch.float64))
         kept = int((reference(three[None], **setting) > 0).sum())
         assert kept == "abcdef".index(cells[row][column]) % 3 + 1
+
+
+@pytest.mark.parametrize("folder", ["report", "mappings"])
+def test_a_page_of_other_code_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    monkeypatch.setattr(mapping_page, "mapping_data", lambda: [])
+    page = write_mapping_page(tmp_path).read_text(encoding="utf-8")
+    read = Path.read_bytes
+
+    def changed(file: Path) -> bytes:
+        return read(file) + b"#" * (file.suffix == ".py" and file.parent.name == folder)
+
+    monkeypatch.setattr(Path, "read_bytes", changed)
+    assert write_mapping_page(tmp_path).read_text(encoding="utf-8") != page
