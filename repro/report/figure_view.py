@@ -49,7 +49,7 @@ def figure_view(
 def _shown(data: FigureData) -> str:
     """Describe which runs are shown and why, or say that the figure needs no run."""
     if data.record is None:
-        measured = " but for the measured times, which belong to one machine"
+        measured = " except for the measured times, which depend on the machine"
         return (
             "values computed by the library alone, without corpus and training; the same at every "
             f"scale{measured if data.kind.measured else ''}"

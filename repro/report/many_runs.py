@@ -34,7 +34,8 @@ def list_page(archive: Archive) -> str:
     here, rows = scale_dir(archive.results_dir, archive.scale), list[Row]()
     groups, repeated = dict[str, int](), Counter[str]()
     for record in records:
-        # Runs of a group differ in their seed only; of those with one seed the last one counts.
+        # Runs of a group differ only in their seed; of several with the same seed, only the last
+        # counts.
         alike = {key: value for key, value in record.settings.items() if key != "seed"}
         kind = json.dumps([record.kind, record.scale, record.fingerprint, record.epoch, alike])
         own = f"{record.seed} {kind}"

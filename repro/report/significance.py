@@ -170,8 +170,8 @@ def significance_note(table: Table) -> str:
     ]
     if not table.comparisons:
         return (
-            f"No signs of significance: paired tests against {baseline} need the folders of the "
-            "runs, which are not here."
+            f"No marks of significance: paired tests against {baseline} need the run folders, "
+            "which are not on this machine."
             if untested
             else ""
         )

@@ -60,7 +60,7 @@ def read_arrays(path: Path) -> dict[str, Array]:
                 found[name.removesuffix(".npy")] = array
         return found
     except _UNREADABLE as error:
-        raise ResultsError(f"{path}: no file of arrays ({error})") from error
+        raise ResultsError(f"{path}: not a file of arrays ({error})") from error
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -96,7 +96,7 @@ def read_rows(path: Path, grown: bool = False) -> list[Row]:
         raise ResultsError(f"{path}: no such file")
     *lines, torn = path.read_bytes().split(b"\n")
     if torn and not grown:
-        raise ResultsError(f"{path}:{len(lines) + 1}: the last line is torn")
+        raise ResultsError(f"{path}:{len(lines) + 1}: the last line is incomplete")
     return [_parsed(line, f"{path}:{number}") for number, line in enumerate(lines, start=1)]
 
 

@@ -19,7 +19,7 @@ def require_writable(results_dir: Path) -> None:
     above = (results_dir, *results_dir.absolute().parents)
     nearest = next(path for path in above if path.exists() or path.is_symlink())
     if not nearest.exists():
-        raise ResultsError(f"results_dir={results_dir}: {nearest} is a link that leads nowhere")
+        raise ResultsError(f"results_dir={results_dir}: {nearest} is a broken symbolic link")
     if not nearest.is_dir():
         raise ResultsError(f"results_dir={results_dir}: {nearest} is a file; expected a folder")
     if not os.access(nearest, os.W_OK | os.X_OK):

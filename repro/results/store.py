@@ -94,7 +94,7 @@ class RunFolder:
             left.unlink()
         for path, fits in ((self.checkpoint, Path.is_file), (self.predictions, Path.is_dir)):
             if (path.exists() or path.is_symlink()) and not fits(path):
-                raise ResultsError(f"{path} is in the way of the run's own; remove it")
+                raise ResultsError(f"{path} stands where the run writes its own; remove it")
         self.forget_failure()
 
     def mark_done(self, summary: Mapping[str, Any]) -> None:

@@ -35,7 +35,9 @@ class Sweep:
         for key, values in self.axes.items():
             found = {run.get(key) for run in self.runs.values()}
             if len(set(values)) != len(values) or not found <= set(values):
-                raise ResultsError(f"axis {key!r}: expected every value of the runs, once each")
+                raise ResultsError(
+                    f"axis {key!r}: its values must be distinct and include that of every run"
+                )
 
     @property
     def anchor(self) -> str:

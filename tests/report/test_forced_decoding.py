@@ -77,7 +77,7 @@ def test_what_is_not_listed_is_counted() -> None:
     assert "w7" in texts
     assert "w8" not in texts
     assert {"rare", "0.1 %", "and 21 more"} <= set(texts)
-    assert FORCED.remark(found).endswith("are only counted.")
+    assert FORCED.remark(found).endswith("are counted but not listed.")
 
 
 def test_boxes_stay_inside_and_apart() -> None:

@@ -214,11 +214,15 @@ def test_a_neutral_pair_that_fits_is_shown() -> None:
     assert gather_alignment({"x": [rows[2], rows[3], rows[4]]}, [])["index"] == 2
 
 
-def test_more_structures_than_are_drawn_are_counted() -> None:
-    many = [{"weight": 0.125, "partners": [0, -1, 1]} for _ in range(8)]
+@pytest.mark.parametrize(
+    ("count", "hidden"),
+    [(7, "structure of least weight is"), (8, "2 structures of least weight are")],
+)
+def test_more_structures_than_are_drawn_are_counted(count: int, hidden: str) -> None:
+    many = [{"weight": 0.125, "partners": [0, -1, 1]} for _ in range(count)]
     panel = {**MATCHED, "structures": {"premise_to_hypothesis": many}}
     row = gather_alignment({"matching": [aligned(0, WORDS, panel)]}, [])
-    assert "matching: not drawn: 2 structures of least weight." in Alignments().remark(row)
+    assert f"matching: the {hidden} not drawn." in Alignments().remark(row)
     assert len(Alignments().draw(row).axes[1].child_axes) == 6
 
 

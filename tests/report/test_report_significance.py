@@ -113,6 +113,6 @@ def test_a_table_whose_rows_were_not_compared_says_why_it_has_no_signs(
     compared: Experiment, experiment: Experiment, records: list[Measurement]
 ) -> None:
     signs = section(compared, records).signs
-    assert signs[0].startswith("No signs of significance: paired tests against 1 / a need")
+    assert signs[0].startswith("No marks of significance: paired tests against 1 / a need")
     without = [section(experiment, records), section(compared, records[:3])]
     assert not any("significance" in sign for one in without for sign in one.signs)

@@ -35,14 +35,14 @@ def test_objects_are_neither_written_nor_read(tmp_path: Path) -> None:
         write_arrays(tmp_path / "a.npz", {"x": objects})
     assert not (tmp_path / "a.npz").exists()
     np.savez(tmp_path / "b.npz", x=objects)
-    with pytest.raises(ResultsError, match=r"b\.npz: no file of arrays"):
+    with pytest.raises(ResultsError, match=r"b\.npz: not a file of arrays"):
         read_arrays(tmp_path / "b.npz")
 
 
 @pytest.mark.parametrize("content", [b"", b"no zip", b"PK\x03\x04torn", pickle.dumps([1])])
 def test_damaged_files_are_refused_by_name(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.npz").write_bytes(content)
-    with pytest.raises(ResultsError, match=r"a\.npz: no file of arrays"):
+    with pytest.raises(ResultsError, match=r"a\.npz: not a file of arrays"):
         read_arrays(tmp_path / "a.npz")
 
 

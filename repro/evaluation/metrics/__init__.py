@@ -125,7 +125,7 @@ def best_value(measured: Mapping[KeyT, float], metric: str) -> KeyT:
     higher = metric_of(metric).higher_is_better
     if higher is None:
         raise ConfigError(
-            f"{metric!r} chooses nothing; expected a metric that is maximized or minimized"
+            f"cannot choose by {metric!r}; expected a metric that is maximized or minimized"
         )
     sign = -1.0 if higher else 1.0
     return min(measured, key=lambda value: (sign * measured[value], value))

@@ -33,7 +33,7 @@ METRICS = (
     ),
     Metric(
         "label_recall", "%", 2, True, signature("recall", "micro:pair"),
-        "Share of the pairs with a gold label that are assigned this label.", part="label",
+        "Share of the pairs of each gold label that are labeled correctly.", part="label",
         of_sums=percentage_of_sums, reads=Labels, statistics=label_recall, recorded="parts",
     ),
     Metric("label_loss", "", 4, False, signature("loss", "mean:pair"), "Mean loss of a pair."),

@@ -43,12 +43,12 @@ def exact_trees(parsed: ParsedSentences) -> Statistics:
 METRICS = (
     Metric(
         "uas", "%", 2, True, signature("uas", "micro:word|punctuation:counted|tokens:gold"),
-        "Share of words whose head is right, punctuation included, as in CoNLL 2017.",
+        "Share of words with the correct head, punctuation included, as in CoNLL 2017.",
         of_sums=percentage_of_sums, reads=ParsedSentences, statistics=uas,
     ),
     Metric(
         "exact_trees", "%", 2, True, signature("exact", "micro:sentence|tokens:gold"),
-        "Share of sentences whose every head is right.",
+        "Share of sentences with all heads correct.",
         of_sums=percentage_of_sums, reads=ParsedSentences, statistics=exact_trees,
     ),
     Metric(

@@ -107,7 +107,7 @@ class Alignments(Figure):
         panels = panels_of(pair)
         parts = []
         if any(panel.back_structures for panel in panels.values()):
-            parts.append("Lines are the selected paths with their weights above.")
+            parts.append("Lines are the selected paths; their weights are written above.")
         if matchings := [label for label, panel in panels.items() if panel.symmetrical]:
             once = "symmetrical, so drawn once, above the selected matchings with their weights."
             parts.append(f"{' and '.join(matchings)}: {once}")
@@ -115,7 +115,10 @@ class Alignments(Figure):
         for label, panel in panels.items():
             selected = (panel.forth_structures, panel.back_structures)
             if hidden := sum(max(len(structures) - MOST, 0) for structures in selected):
-                parts.append(f"{label}: not drawn: {counted(hidden, 'structure')} of least weight.")
+                named = "structure of least weight is"
+                if hidden > 1:
+                    named = f"{hidden} structures of least weight are"
+                parts.append(f"{label}: the {named} not drawn.")
         return " ".join(filter(None, parts))
 
 

@@ -29,7 +29,7 @@ WEIGHT = "#08306b"
 """Color of a weight of one; smaller weights are paler."""
 FAINTEST = 0.1
 """Opacity of the smallest weights above zero, so that they differ from exact zeros."""
-_PAGE_COLOURS = {
+_PAGE_COLORS = {
     INK: "currentColor",
     MUTED_INK: f"var(--figure-muted,{MUTED_INK})",
     PAPER: f"var(--figure-paper,{PAPER})",
@@ -224,7 +224,7 @@ def inline_svg(markup: str, name: str, description: str, cells: Sequence[Cells])
                 value = re.sub(r"font-family:[^;]*;?\s*|(?<=:|;)\s+", "", value)
                 value = re.sub(r"font: ?(?:bold |italic )*bold ", r"font-weight:bold;font: ", value)
                 value = re.sub(r"font: ?(?:italic )*([\d.]+)px [^;]*", r"font-size:\1px", value)
-                for color, of_page in _PAGE_COLOURS.items():
+                for color, of_page in _PAGE_COLORS.items():
                     value = value.replace(color, of_page)
             if key in ("style", "clip-path", f"{_XLINK}href"):
                 value = _REFERENCE.sub(rf"\1#{prefix}-\2", value)
@@ -255,7 +255,7 @@ def _fill(group: ElementTree.Element, grid: Cells) -> None:
     x, y = 72 * box.x0, 72 * (height - box.y1)
     group.set("transform", f"translate({x:.2f} {y:.2f})")
     shaded = ElementTree.SubElement(
-        group, "g", {"fill": _PAGE_COLOURS[WEIGHT], "transform": f"scale({across:.3f} {down:.3f})"}
+        group, "g", {"fill": _PAGE_COLORS[WEIGHT], "transform": f"scale({across:.3f} {down:.3f})"}
     )
     zeros = []
     for row, line in enumerate(grid.weights):
@@ -273,7 +273,7 @@ def _fill(group: ElementTree.Element, grid: Cells) -> None:
             if not weight:
                 y = (row + 0.5) * down
                 zeros += [f"M{(n + 0.5) * across:.1f} {y:.1f}h0" for n, _ in cells]
-    dots = {"d": "".join(zeros), "stroke": _PAGE_COLOURS[MUTED_INK], "stroke-width": "1.3"}
+    dots = {"d": "".join(zeros), "stroke": _PAGE_COLORS[MUTED_INK], "stroke-width": "1.3"}
     style = {"stroke-linecap": "round", "pointer-events": "none"}
     if zeros:
         ElementTree.SubElement(group, "path", {**dots, **style})

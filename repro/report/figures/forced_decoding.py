@@ -149,7 +149,9 @@ class ForcedDecoding(Figure):
         if impossible := sum(step.probability == 0 for step in steps):
             remarks.append(f"{impossible} symbols of the target have probability exactly zero.")
         if any(_hidden(step) for step in steps):
-            remarks.append("The least probable continuations of some steps are only counted.")
+            remarks.append(
+                "For some steps, the least probable continuations are counted but not listed."
+            )
         return " ".join(remarks)
 
 

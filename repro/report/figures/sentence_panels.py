@@ -120,8 +120,8 @@ def repetitions_in_words(sentences: Sequence[Sentence]) -> str:
         for panel in one.panels:
             parts[panel.label] += repeated_words(panel.words, one)
     found = [f"{label}: {', '.join(words) if words else 'none'}" for label, words in parts.items()]
-    bold = ", bold" if any(parts.values()) else ""
-    return f"Words said more often than in the reference{bold}: {'; '.join(found)}."
+    bold = " (bold)" if any(parts.values()) else ""
+    return f"Words that occur more often than in the reference{bold}: {'; '.join(found)}."
 
 
 def repeated_words(words: Sequence[str], sentence: Sentence) -> list[str]:

@@ -16,7 +16,7 @@ Distribution = Sequence[tuple[float, int]]
 
 BOX = {"whislo": 0.05, "q1": 0.25, "med": 0.5, "q3": 0.75, "whishi": 0.95}
 """Quantiles that a box shows, by the keys of :meth:`Axes.bxp`."""
-COLOURS = {"training": "#b9b9b9", "validation": "#9dc1e0"}
+COLORS = {"training": "#b9b9b9", "validation": "#9dc1e0"}
 """Colors of the sets of sentences, in the order in which they are drawn."""
 _PREFIXES = {"training": "training_", "validation": ""}
 MEDIAN, EDGE = "#1f5f9e", "#5a6673"
@@ -55,7 +55,7 @@ class SparsityOverTraining(Figure):
         plain_axes(above, y="trees")
         plain_axes(below, "epoch", "heads per word")
         patches = [
-            Patch(facecolor=COLOURS[name], edgecolor=EDGE, linewidth=0.6, label=f"{name} sentences")
+            Patch(facecolor=COLORS[name], edgecolor=EDGE, linewidth=0.6, label=f"{name} sentences")
             for name in distributions(data, "trees")
         ]
         above.legend(
@@ -98,7 +98,7 @@ def box_of(distribution: Distribution) -> dict[str, Any]:
 
 
 def quantile(distribution: Distribution, share: float) -> float:
-    """Return the smallest value that at least this share of the observations does not exceed."""
+    """Return the smallest value that at least this share of the observations do not exceed."""
     reached, wanted = 0, share * _total(distribution)
     for value, count in distribution:
         reached += count
@@ -117,7 +117,7 @@ def _draw_boxes(
         axes.bxp(
             [box_of(one) for one in ours], positions=[epoch + shift for epoch in epochs],
             widths=0.85 * width, showfliers=False, patch_artist=True, manage_ticks=False,
-            boxprops={"facecolor": COLOURS[name], "edgecolor": EDGE, "linewidth": 0.6},
+            boxprops={"facecolor": COLORS[name], "edgecolor": EDGE, "linewidth": 0.6},
             whiskerprops=line, capprops=line, medianprops={"color": MEDIAN, "linewidth": 1.6},
         )  # fmt: skip
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

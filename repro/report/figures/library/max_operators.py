@@ -30,7 +30,7 @@ _TITLES = {
 
 
 def _maps() -> "dict[str, ProbabilityMap]":
-    """Return the mappings of both figures; oscarmax is only in the second."""
+    """Return the mappings of both figures; only the second shows oscarmax."""
     from repro.mappings import Fusedmax, Oscarmax, Softmax, Sparsemax, SqPnormMax
 
     return {

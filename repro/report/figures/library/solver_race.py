@@ -40,7 +40,7 @@ class SolverRace(Figure):
         "Four panels with logarithmic axes. Above, how far the objective is from its maximum, "
         "against iterations and against time: the active set drops to zero after a few dozen "
         "iterations, pairwise and away-step conditional gradient need hundreds, and vanilla is "
-        "far away still. Below, how many trees the solution mixes: fewest for the active set, and "
+        "still far away. Below, how many trees the solution mixes: fewest for the active set, and "
         "most for vanilla conditional gradient, which never drops any. Times are measured and "
         "differ between calls; all else is the same in every call."
     )
