@@ -1,6 +1,5 @@
 """Structures with compiled oracles and solvers; see :mod:`repro.structures.kernels`."""
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -8,8 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.structures.kernels.codes import Array
-from repro.structures.problem import Selection, check_target, no_additional, refuse_targets
+from repro.structures.kernels.codes import SEQUENCE, Array
+from repro.structures.problem import (
+    Layout,
+    Selection,
+    check_target,
+    no_additional,
+    refuse_targets,
+)
 from repro.structures.structure import Structure
 
 NO_TRANSITIONS = torch.zeros(1, 0, 0, 0, dtype=torch.float64)
@@ -60,16 +65,6 @@ class CompiledStructure(Structure):
     """
 
     first: ClassVar[int] = 0
-
-    @abstractmethod
-    def problem(
-        self,
-        unary: Tensor,
-        additional: Tensor | None = None,
-        lengths: Tensor | None = None,
-        mask: Tensor | None = None,
-    ) -> Problem:
-        """Check the scores and convert them for the kernels; see the base class."""
 
     def best(self, scores: Tensor, lengths: Tensor | None, *additional: Tensor) -> Any:
         """Return the parts of the best structures; see the base class."""
@@ -127,39 +122,17 @@ class CompiledStructure(Structure):
         self.refuse_invalid(vertex, 2 * self.indicator(vertex, unary.detach()) - 1, None, lengths)
         return vertex
 
-    def read(
-        self, selection: Selection, unary: Array | None, additional: Array | None, total: Array
-    ) -> None:
-        """Add entries at the parts of the selected structures; see the base class."""
-        from repro.structures.kernels import mixture as kernels
-
-        problem, held = selection.problem, (selection.offsets, selection.vertices)
-        if unary is not None:
-            kernels.read_unary(problem.code, problem.sizes.numpy(), *held, unary, total)
-        if additional is not None:
-            several = additional.reshape(-1, *additional.shape[-3:])
-            kernels.read_transitions(problem.sizes.numpy(), *held, several, total)
-
-    def write_unary(self, selection: Selection, weights: Array) -> Array:
-        """Sum weights of structures for each unary part; see the base class."""
-        from repro.structures.kernels import mixture as kernels
-
-        problem, out = selection.problem, np.zeros(selection.problem.unary.shape)
-        held = selection.offsets, selection.vertices
-        kernels.write_unary(problem.code, problem.sizes.numpy(), *held, weights, out)
-        return out
-
-    def write_additional(
-        self, selection: Selection, weights: Array, shape: tuple[int, ...]
-    ) -> Array:
-        """Sum weights of sequences for each transition; see the base class."""
-        from repro.structures.kernels import mixture as kernels
-
-        out = np.zeros(shape)
-        if out.size:
-            held, several = (selection.offsets, selection.vertices), out.reshape(-1, *shape[-3:])
-            kernels.write_transitions(selection.problem.sizes.numpy(), *held, weights, several)
-        return out
+    def layouts(self, selection: Selection) -> list[Layout]:
+        """Return the layouts of unary parts and, for sequences, of transitions; see the base."""
+        problem, vertices = selection.problem, selection.vertices
+        own = Layout(problem.code, problem.sizes.numpy(), vertices, tuple(problem.unary.shape))
+        if problem.code != SEQUENCE:
+            return [own]
+        batch, n, m = problem.unary.shape
+        # A transition is a slot between two items, with a value for each pair of tags.
+        pairs = np.where(vertices[:, 1:] >= 0, vertices[:, :-1] * m + vertices[:, 1:], -1)
+        shape = (len(problem.additional), max(n - 1, 0), m * m)
+        return [own, Layout(SEQUENCE, np.full((batch, 2), shape[1:]), pairs, shape)]
 
 
 def gathered(scores: Tensor, vertex: Tensor) -> Tensor:

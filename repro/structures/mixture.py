@@ -6,6 +6,7 @@ transpose with autograd, differentiable any number of times.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch.autograd import Function
 
 from repro.structures.kernels import mixture as kernels
 from repro.structures.kernels.codes import Array
-from repro.structures.problem import Selection
+from repro.structures.problem import Layout, Selection
 from repro.structures.structure import Structure
 
 
@@ -40,15 +41,23 @@ class Mixture:
         table = torch.from_numpy(self.selection.padded(weights))
         return table.to(self.unary.device, self.unary.dtype)
 
+    @cached_property
+    def layouts(self) -> list[Layout]:
+        """Layouts of unary parts and, if there are any, of additional parts."""
+        return self.structure.layouts(self.selection)
+
     def read(
         self, unary: Tensor | None, additional: Tensor | None, weights: Tensor | None
     ) -> Array:
         """Sum, for each structure, the values of its parts and its entry in ``weights (B, K)``."""
-        total = np.zeros(len(self.selection.weights))
+        held, total = self.selection, np.zeros(len(self.selection.weights))
         if weights is not None:
-            total += _array(weights)[self.selection.places]
-        arrays = [None if one is None else _array(one) for one in (unary, additional)]
-        self.structure.read(self.selection, arrays[0], arrays[1], total)
+            total += _array(weights)[held.places]
+        for values, layout in zip((unary, additional), self.layouts, strict=False):
+            if values is not None:
+                code, sizes, vertices, shape = layout
+                grads = _array(values).reshape(shape)
+                kernels.read(code, sizes, held.offsets, vertices, grads, total)
         return total
 
     def respond(self, pulled: Array) -> Array:
@@ -57,18 +66,12 @@ class Mixture:
         found: Array = kernels.respond(held.offsets, held.inverse_starts, held.inverses, pulled)
         return found
 
-    def write_unary(self, weights: Array) -> Tensor:
-        """Return the total weight of the structures that contain each unary part."""
-        found = torch.from_numpy(self.structure.write_unary(self.selection, weights))
-        return found.view(self.unary.shape).to(self.unary.device, self.unary.dtype)
-
-    def write_additional(self, weights: Array) -> Tensor | None:
-        """Return the total weight of the structures that contain each additional part, if any."""
-        if self.additional is None:
-            return None
-        shape = tuple(self.additional.shape)
-        found = torch.from_numpy(self.structure.write_additional(self.selection, weights, shape))
-        return found.to(self.additional.device, self.additional.dtype)
+    def write(self, like: Tensor, layout: Layout, weights: Array) -> Tensor:
+        """Return the total weight of the structures with each part, in the shape of ``like``."""
+        code, sizes, vertices, shape = layout
+        out = np.zeros(shape)
+        kernels.write(code, sizes, self.selection.offsets, vertices, weights, out)
+        return torch.from_numpy(out).view(like.shape).to(like.device, like.dtype)
 
 
 def _array(tensor: Tensor) -> Array:
@@ -91,7 +94,8 @@ class _Forward(Function):
             weights = mixture.selection.weights
         else:
             weights = mixture.respond(mixture.read(unary, additional, None))
-        return mixture.write_unary(weights), mixture.padded(weights)
+        marginals = mixture.write(mixture.unary, mixture.layouts[0], weights)
+        return marginals, mixture.padded(weights)
 
     @staticmethod
     def backward(ctx: Any, marginals: Tensor, weights: Tensor) -> Any:
@@ -113,8 +117,10 @@ class _Transposed(Function):
         ctx.mixture = mixture
         ctx.set_materialize_grads(False)
         found = mixture.respond(mixture.read(marginals, None, weights))
-        unary = mixture.write_unary(found) if wanted[0] else None
-        return unary, mixture.write_additional(found) if wanted[1] else None
+        unary = mixture.write(mixture.unary, mixture.layouts[0], found) if wanted[0] else None
+        if mixture.additional is None or not wanted[1]:
+            return unary, None
+        return unary, mixture.write(mixture.additional, mixture.layouts[1], found)
 
     @staticmethod
     def backward(ctx: Any, unary: Tensor | None, additional: Tensor | None) -> Any:

@@ -1,7 +1,7 @@
 """Validation of scores and targets, and the structures that a solver selects."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -39,6 +39,22 @@ class Scores:
         groups = [self.unary] if self.additional is None else [self.unary, self.additional]
         joined: Array = torch.cat([one.flatten(1) for one in groups], 1).numpy()
         return joined
+
+
+class Layout(NamedTuple):
+    """Where an array holds the values of the parts of structures; see ``kernels/mixture.py``.
+
+    Attributes:
+        code: family of structures, a constant of ``kernels/codes.py``.
+        sizes: ``(B, 2)`` numbers of rows and columns that are not padding.
+        vertices: ``(N, slots)`` value of each slot, -1 for none.
+        shape: of the array: ``(B, rows, columns)``, or ``(1, ...)`` if the batch shares it.
+    """
+
+    code: int
+    sizes: Array
+    vertices: Array
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)

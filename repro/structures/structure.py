@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.structures.kernels.codes import Array
+from repro.structures.kernels.codes import SEQUENCE, Array
 from repro.structures.problem import (
+    Layout,
     Scores,
     Selection,
     check_target,
@@ -258,41 +259,15 @@ class Structure(ABC):
         """Convert stored structures ``(B, K, width)``, filled with -1, to vertices."""
         return stored.to(torch.int64) + 1
 
-    def read(
-        self, selection: Selection, unary: Array | None, additional: Array | None, total: Array
-    ) -> None:
-        """Add to ``total (N,)`` the entries of arrays at the parts of the selected structures.
-
-        Args:
-            selection: the structures.
-            unary: values of unary parts, in the shape of the scores; None for zeros.
-            additional: values of additional parts, likewise.
-            total: output.
-        """
-        chosen, rows = selection.vertices == 0, selection.places[0]
-        first = selection.problem.unary_parts
-        for values, parts in ((unary, chosen[:, :first]), (additional, chosen[:, first:])):
-            if values is not None:
-                flat = values.reshape(len(values), parts.shape[1])
-                total += np.where(parts, flat[rows], 0.0).sum(1)
-
-    def write_unary(self, selection: Selection, weights: Array) -> Array:
-        """Return the total weight of the structures that contain each unary part."""
-        parts = selection.vertices[:, : selection.problem.unary_parts]
-        return _sum_by_instance(selection, parts, weights)
-
-    def write_additional(
-        self, selection: Selection, weights: Array, shape: tuple[int, ...]
-    ) -> Array:
-        """Return the total weight of the structures that contain each additional part.
-
-        Args:
-            selection: the structures.
-            weights: ``(N,)`` weights of the structures.
-            shape: of the additional scores, and of the result.
-        """
-        parts = selection.vertices[:, selection.problem.unary_parts :]
-        return _sum_by_instance(selection, parts, weights).reshape(shape)
+    def layouts(self, selection: Selection) -> list[Layout]:
+        """Return the layouts of unary and additional parts; a part is a slot with one value, 0."""
+        batch, first = len(selection.counts), selection.problem.unary_parts
+        groups = np.split(selection.vertices, [first], axis=1)
+        shapes = [(batch, one.shape[1], 1) for one in groups]
+        return [
+            Layout(SEQUENCE, np.full((batch, 2), shape[1:]), np.ascontiguousarray(one), shape)
+            for one, shape in zip(groups, shapes, strict=True)
+        ]
 
     def _ask(self, problem: Scores) -> Any:
         """Return the oracle for flat scores ``(b, parts)`` of some rows of the batch.
@@ -320,10 +295,3 @@ class Structure(ABC):
             return (chosen - 1).numpy()
 
         return ask
-
-
-def _sum_by_instance(selection: Selection, parts: Array, weights: Array) -> Array:
-    """Sum ``weights`` at the chosen parts of stored structures ``(N, parts)``, per instance."""
-    total = np.zeros((len(selection.counts), parts.shape[1]))
-    np.add.at(total, selection.places[0], weights[:, None] * (parts == 0))
-    return total

@@ -155,8 +155,11 @@ def test_one_item_with_transitions() -> None:
     transitions = torch.zeros(0, 4, 4, requires_grad=True)
     solution = sparsemap(LinearChain(), unary, transitions)
     torch.testing.assert_close(solution.marginals, sparsemax(unary.detach()), atol=2e-3, rtol=0)
-    (solution.marginals * unary.detach()).sum().backward()
-    assert transitions.grad.shape == (0, 4, 4)
+    direction, scores = torch.randn(2, 1, 4, requires_grad=True), (unary, transitions)
+    grads = torch.autograd.grad(solution.marginals, scores, direction, create_graph=True)
+    assert grads[1].shape == (0, 4, 4)
+    sum(grad.sum() for grad in grads).backward()
+    assert direction.grad.shape == direction.shape
     assert solution.additional.shape == (2, 0, 4, 4)
 
 

@@ -13,55 +13,33 @@ from repro.structures.kernels.oracle import extent, position
 
 
 @on_disk
-def read_unary(
+def read(
     code: int, sizes: Array, offsets: Array, vertices: Array, grads: Array, pulled: Array
 ) -> None:
-    """Add to the value of each structure the entries of its unary parts."""
-    for b in range(sizes.shape[0]):
-        n, _, flipped = extent(code, sizes[b])
-        for s in range(offsets[b], offsets[b + 1]):
-            for i in range(n):
-                if vertices[s, i] >= 0:
-                    row, column = position(code, flipped, i, vertices[s, i])
-                    pulled[s] += grads[b, row, column]
-
-
-@on_disk
-def write_unary(
-    code: int, sizes: Array, offsets: Array, vertices: Array, weights: Array, out: Array
-) -> None:
-    """Add to each unary part the weights of the structures that contain it."""
-    for b in range(sizes.shape[0]):
-        n, _, flipped = extent(code, sizes[b])
-        for s in range(offsets[b], offsets[b + 1]):
-            for i in range(n):
-                if vertices[s, i] >= 0:
-                    row, column = position(code, flipped, i, vertices[s, i])
-                    out[b, row, column] += weights[s]
-
-
-@on_disk
-def read_transitions(
-    sizes: Array, offsets: Array, vertices: Array, grads: Array, pulled: Array
-) -> None:
-    """Add to the value of each sequence the entries of its transitions."""
+    """Add to the value of each structure the entries of its parts."""
     several = grads.shape[0] > 1
     for b in range(sizes.shape[0]):
+        n, _, flipped = extent(code, sizes[b])
         for s in range(offsets[b], offsets[b + 1]):
-            for i in range(sizes[b, 0] - 1):
-                pulled[s] += grads[b if several else 0, i, vertices[s, i], vertices[s, i + 1]]
+            for i in range(n):
+                if vertices[s, i] >= 0:
+                    row, column = position(code, flipped, i, vertices[s, i])
+                    pulled[s] += grads[b if several else 0, row, column]
 
 
 @on_disk
-def write_transitions(
-    sizes: Array, offsets: Array, vertices: Array, weights: Array, out: Array
+def write(
+    code: int, sizes: Array, offsets: Array, vertices: Array, weights: Array, out: Array
 ) -> None:
-    """Add to each transition the weights of the sequences that contain it."""
+    """Add to each part the weights of the structures that contain it."""
     several = out.shape[0] > 1
     for b in range(sizes.shape[0]):
+        n, _, flipped = extent(code, sizes[b])
         for s in range(offsets[b], offsets[b + 1]):
-            for i in range(sizes[b, 0] - 1):
-                out[b if several else 0, i, vertices[s, i], vertices[s, i + 1]] += weights[s]
+            for i in range(n):
+                if vertices[s, i] >= 0:
+                    row, column = position(code, flipped, i, vertices[s, i])
+                    out[b if several else 0, row, column] += weights[s]
 
 
 @on_disk
