@@ -14,9 +14,9 @@ from repro.structures.compiled import (
     gathered,
     weighted_parts,
 )
-from repro.structures.forward_backward import sequence_log_partition, sequence_marginals
+from repro.structures.forward_backward import sequence_log_partition
 from repro.structures.kernels.codes import ARBORESCENCE, MATCHING, SEQUENCE, SINGLE_ROOT
-from repro.structures.matrix_tree import tree_log_partition, tree_marginals
+from repro.structures.matrix_tree import tree_log_partition
 from repro.structures.problem import (
     checked_lengths,
     checked_unary,
@@ -98,8 +98,10 @@ class LinearChain(CompiledStructure):
     def marginals(
         self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Compute the marginals by the forward-backward algorithm; see the base class."""
-        return sequence_marginals(unary, additional, lengths)
+        """Compute the marginals of tags and of each instance's transitions; see the base class."""
+        if additional is not None:
+            additional = additional.expand(len(unary), -1, -1, -1)
+        return super().marginals(unary, additional, lengths)
 
     @staticmethod
     def with_ends(
@@ -196,13 +198,6 @@ class Arborescence(CompiledStructure):
         """Compute the log-partition function by the Matrix-Tree theorem; see the base class."""
         no_additional(additional, "Arborescence")
         return tree_log_partition(unary, lengths, self.single_root)
-
-    def marginals(
-        self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
-    ) -> tuple[Tensor, None]:
-        """Compute the marginals by the Matrix-Tree theorem; see the base class."""
-        no_additional(additional, "Arborescence")
-        return tree_marginals(unary, lengths, self.single_root), None
 
 
 class Matching(CompiledStructure):

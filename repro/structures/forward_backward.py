@@ -28,7 +28,8 @@ def possible(logarithm: Tensor) -> Tensor:
 def gradients(log_partition: Callable[..., Tensor], points: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Differentiate ``log_partition``, a function of groups of scores, which gives the marginals.
 
-    The result is differentiable if a point requires a gradient and gradients are enabled.
+    The result is differentiable if a point requires a gradient and gradients are enabled. It is
+    zero for scores of no structure, as those of the transitions of one item.
     """
     attached = torch.is_grad_enabled() and any(point.requires_grad for point in points)
     with torch.enable_grad():
@@ -36,7 +37,9 @@ def gradients(log_partition: Callable[..., Tensor], points: Sequence[Tensor]) ->
             p if p.requires_grad and attached else p.detach().requires_grad_() for p in points
         ]
         total = log_partition(*leaves).sum()
-        return torch.autograd.grad(total, leaves, create_graph=attached)
+        return torch.autograd.grad(
+            total, leaves, create_graph=attached, allow_unused=True, materialize_grads=True
+        )
 
 
 def sequence_log_partition(
@@ -88,22 +91,3 @@ def sequence_log_partition(
             reached = torch.where(inside, following, reached)
         total = reached.logsumexp(-1).masked_fill(lengths == 0, 0)
     return total.masked_fill(~possible(total), -torch.inf).to(unary.dtype)
-
-
-def sequence_marginals(
-    unary: Tensor, transitions: Tensor | None = None, lengths: Tensor | None = None
-) -> tuple[Tensor, Tensor | None]:
-    r"""Compute the probabilities of tags and of adjacent pairs of tags, differentiable.
-
-    Arguments are those of :func:`sequence_log_partition`.
-
-    Returns:
-        ``(B, n, m)`` and ``(B, n-1, m, m)`` (None without transitions), in the dtypes of the
-        scores; exactly zero past the length, and everywhere if no sequence is allowed.
-    """
-    if transitions is None:
-        (tags,) = gradients(lambda s: sequence_log_partition(s, None, lengths), [unary])
-        return tags, None
-    each = transitions.expand(unary.size(0), -1, -1, -1)
-    tags, pairs = gradients(lambda s, t: sequence_log_partition(s, t, lengths), [unary, each])
-    return tags, pairs

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from repro.structures.forward_backward import LOWEST, gradients, possible
+from repro.structures.forward_backward import LOWEST, possible
 
 LARGEST_CONDITION = 1e4
 """Laplacians with a larger condition number (in the 1-norm) are not factorized."""
@@ -82,21 +82,6 @@ def tree_log_partition(
     eliminated = _eliminated(wide[rest], words[rest], single_root)
     total = factorized.masked_fill(~trusted, 0).index_add(0, rest, eliminated)
     return total.to(scores.dtype)
-
-
-def tree_marginals(
-    scores: Tensor, lengths: Tensor | None = None, single_root: bool = False
-) -> Tensor:
-    r"""Compute the probability of every arc under ``p(y) ∝ exp(score of y)``, differentiable.
-
-    It is the gradient of :func:`tree_log_partition` and takes the same arguments.
-
-    Returns:
-        Like ``scores``; every column of a word sums to one, all else is exactly zero. All zeros
-        where no tree is allowed.
-    """
-    (marginals,) = gradients(lambda s: tree_log_partition(s, lengths, single_root), [scores])
-    return marginals
 
 
 def _log_determinant(matrix: Tensor, inverse: Tensor) -> Tensor:

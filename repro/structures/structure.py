@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from repro.structures.forward_backward import gradients
 from repro.structures.kernels.codes import SEQUENCE, Array
 from repro.structures.problem import (
     Layout,
@@ -199,14 +200,16 @@ class Structure(ABC):
     ) -> tuple[Tensor, Tensor | None]:
         """Compute differentiable probabilities of all parts (Niculae et al. 2018, Eq. 4).
 
-        The probability of a structure is proportional to ``exp(score)``. Arguments and errors are
-        those of :meth:`log_partition`.
+        The probability of a structure is proportional to ``exp(score)``. Probabilities of parts are
+        the gradient of :meth:`log_partition`, with the same arguments and errors.
 
         Returns:
             Like ``unary``, and ``(B, ...)`` like ``additional`` or None without any; exactly zero
             in padding, and everywhere if no structure of an instance is allowed.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no marginal inference")
+        points = [unary] if additional is None else [unary, additional]
+        found = gradients(lambda one, more=None: self.log_partition(one, more, lengths), points)
+        return found[0], found[1] if len(found) > 1 else None
 
     def problem(
         self,

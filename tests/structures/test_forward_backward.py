@@ -5,8 +5,10 @@ import torch
 from every_structure import all_tag_sequences, dot, sequence_parts
 from torch import Tensor
 
-from repro.structures.forward_backward import sequence_log_partition, sequence_marginals
+from repro.structures import LinearChain
+from repro.structures.forward_backward import sequence_log_partition
 
+sequence_marginals = LinearChain().marginals
 SCALES = pytest.mark.parametrize("scale", [1.0, 50.0, 1e4])
 
 
@@ -63,6 +65,13 @@ def test_without_transitions_positions_are_independent() -> None:
     marginals, pairs = sequence_marginals(unary)
     torch.testing.assert_close(marginals, unary.softmax(-1))
     assert pairs is None
+
+
+def test_one_item_has_no_transitions() -> None:
+    unary, pairs = torch.randn(2, 1, 3), torch.zeros(2, 0, 3, 3)
+    tags, both = sequence_marginals(unary, pairs)
+    torch.testing.assert_close(tags, unary.softmax(-1))
+    assert both.shape == pairs.shape
 
 
 def test_shared_transitions_receive_the_sum_of_the_gradients() -> None:

@@ -5,7 +5,8 @@ import torch
 from every_structure import dot, tree_matrix
 from torch import Tensor
 
-from repro.structures.matrix_tree import tree_log_partition, tree_marginals
+from repro.structures import Arborescence
+from repro.structures.matrix_tree import tree_log_partition
 
 ROOTS = pytest.mark.parametrize("single_root", [False, True], ids=["roots", "root"])
 SCALES = pytest.mark.parametrize("scale", [0.1, 1.0, 50.0, 1e4])
@@ -15,6 +16,12 @@ SMALL = torch.finfo(torch.float64).eps
 def enumerated(scores: Tensor, words: int, single_root: bool) -> Tensor:
     """The log-partition function of one instance."""
     return dot(tree_matrix(words, scores.size(-1), single_root), scores.flatten()).logsumexp(0)
+
+
+def tree_marginals(
+    scores: Tensor, lengths: Tensor | None = None, single_root: bool = False
+) -> Tensor:
+    return Arborescence(single_root).marginals(scores, None, lengths)[0]
 
 
 def random_scores(batch: int, size: int, scale: float, seed: int = 0) -> Tensor:
