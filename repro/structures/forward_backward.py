@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from repro.structures.problem import checked_lengths
+
 LOWEST = -1e30
 """Substitute for ``log(0)``: finite, so that differences of logarithms are not NaN."""
 
@@ -60,7 +62,7 @@ def sequence_log_partition(
         positions.
 
     Raises:
-        ValueError: shapes do not fit, or the scores are not floating point.
+        ValueError: shapes or lengths do not fit, or the scores are not floating point.
     """
     if unary.dim() != 3 or not unary.is_floating_point():
         raise ValueError(
@@ -77,9 +79,7 @@ def sequence_log_partition(
     if transitions is None:
         transitions = wide.new_zeros(shape)
     steps = transitions.double().clamp(min=LOWEST).expand(batch, -1, -1, -1)
-    if lengths is None:
-        lengths = torch.full((batch,), positions, device=unary.device)
-    lengths = lengths.to(unary.device)
+    lengths = checked_lengths(lengths, batch, (positions,)).squeeze(1).to(unary.device)
     if positions == 0:
         total = wide.new_zeros(batch) + wide.sum() + steps.sum()
     else:

@@ -28,6 +28,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from repro.structures.forward_backward import LOWEST, possible
+from repro.structures.problem import checked_lengths
 
 LARGEST_CONDITION = 1e4
 """Laplacians with a larger condition number (in the 1-norm) are not factorized."""
@@ -50,7 +51,7 @@ def tree_log_partition(
         ``(B,)``, in the dtype of the scores; ``-inf`` where no tree is allowed, 0 for no words.
 
     Raises:
-        ValueError: the scores are not floating point or not square.
+        ValueError: the scores are not floating point or not square, or lengths do not fit.
     """
     if scores.dim() != 3 or scores.size(1) != scores.size(2) or scores.size(1) == 0:
         raise ValueError(f"arcs (B, n+1, n+1) expected, got {tuple(scores.shape)}")
@@ -62,7 +63,8 @@ def tree_log_partition(
     forbidden = torch.eye(size + 1, dtype=torch.bool, device=device).unsqueeze(0)
     forbidden[..., 0] = True
     if lengths is not None:
-        words = torch.arange(size, device=device) < lengths.to(device).unsqueeze(-1)
+        sizes = checked_lengths(lengths, batch, (size,)).to(device)
+        words = torch.arange(size, device=device) < sizes
         past = torch.nn.functional.pad(~words, (1, 0))
         forbidden = forbidden | past.unsqueeze(-1) | past.unsqueeze(-2)
     wide = scores.double().masked_fill(forbidden, -torch.inf)

@@ -232,7 +232,7 @@ class Structure(ABC):
         else:
             additional = additional.detach().to("cpu", torch.float64)
         if lengths is not None:
-            axes = 1 if lengths.dim() == 1 else lengths.size(-1)
+            axes = lengths.size(-1) if lengths.dim() == 2 else 1
             sizes = checked_lengths(lengths, len(unary), tuple(unary.shape[1 : 1 + axes]))
             for axis, size in enumerate(sizes.unbind(1), start=1):
                 past = torch.arange(scores.size(axis)) >= size.unsqueeze(1)

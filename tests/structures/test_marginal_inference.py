@@ -2,8 +2,9 @@
 
 import pytest
 import torch
+from torch import Tensor
 
-from repro.structures import Arborescence, LinearChain, Matching
+from repro.structures import Arborescence, LinearChain, Matching, Structure
 from repro.structures.forward_backward import sequence_log_partition
 from repro.structures.matrix_tree import tree_log_partition
 
@@ -31,6 +32,16 @@ def test_sequences() -> None:
         LinearChain().log_partition(unary, pairs[:2])
     with pytest.raises(ValueError, match=r"unary scores \(B, n, m\)"):
         LinearChain().marginals(unary[0])
+
+
+@pytest.mark.parametrize("structure", [LinearChain(), Arborescence()])
+@pytest.mark.parametrize(
+    "lengths", [torch.tensor([5, 1]), torch.tensor([1.0, 2.0]), torch.tensor([1])]
+)
+def test_lengths_are_checked(structure: Structure, lengths: Tensor) -> None:
+    for method in (structure.log_partition, structure.marginals):
+        with pytest.raises(ValueError, match="length"):
+            method(torch.randn(2, 4, 4), lengths=lengths)
 
 
 def test_matchings_have_none() -> None:

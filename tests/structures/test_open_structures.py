@@ -202,8 +202,9 @@ def test_bad_scores_are_refused() -> None:
         sparsemap(Chain(), torch.zeros(1, 2, 2))
     with pytest.raises(ValueError, match="unary scores"):
         sparsemap(Best(1), torch.zeros(4))
-    with pytest.raises(ValueError, match="length"):
-        sparsemap(Best(1), torch.zeros(1, 4), lengths=torch.tensor([5]))
+    for lengths in (torch.tensor([5]), torch.tensor(4)):
+        with pytest.raises(ValueError, match="length"):
+            sparsemap(Best(1), torch.zeros(1, 4), lengths=lengths)
     start = sparsemap(Best(1), torch.zeros(1, 4))
     for structure, scores in ((Best(1), torch.zeros(1, 4)), (Matching(), torch.zeros(1, 2, 2))):
         with pytest.raises(ValueError, match="start"):
