@@ -26,7 +26,7 @@ from hydra.core.plugins import Plugins
 from hydra.errors import HydraException, OverrideParseException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 from yaml import YAMLError
 
 from repro.config import schema
@@ -34,7 +34,7 @@ from repro.config.errors import ConfigError, require_extra
 from repro.config.identity import NUISANCE, changes_numbers
 from repro.config.loading import yaml_problem
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
-from repro.config.schema.registry import registered_schemas, run_class, schema_classes
+from repro.config.schema.registry import registered_schemas, run_class
 from repro.errors import meant
 
 CONFIG_ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
@@ -256,7 +256,7 @@ def _refuse_added(cfg: DictConfig, node: Any) -> None:
     """Refuse keys added by ``+key=value``: no code reads them, and run IDs ignore them."""
     for key in cfg:
         if str(key) not in {field.name for field in fields(node)}:
-            raise ConfigError(_unknown_key(str(key), type(node).__name__))
+            raise ConfigError(_unknown_key(str(key), type(node)))
         if is_dataclass(getattr(node, str(key))):
             _refuse_added(cfg[key], getattr(node, str(key)))
 
@@ -300,8 +300,9 @@ def explain(error: BaseException) -> str:
         choices = group_choices(group)
         hint = meant(option, choices)
         return f"no {group} {option!r}{hint}; choose {group}= one of {', '.join(choices)}"
-    if unknown := re.search(r"Key '([^']+)' (?:is )?not in '(\w+)'", text):
-        return _unknown_key(*unknown.groups())
+    for one in causes:
+        if isinstance(one, ConfigAttributeError | ConfigKeyError) and is_dataclass(one.object_type):
+            return _unknown_key(str(one.key), one.object_type)
     if unused := re.search(r"Could not override '(\w+)'", text):
         if unused[1] in groups():
             return f"the task uses no {unused[1]}; leave {unused[1]}= out, or choose another task"
@@ -336,9 +337,8 @@ def unreadable(override: str) -> str:
     )
 
 
-def _unknown_key(key: str, owner: str) -> str:
-    node: Any = schema_classes().get(owner, schema.RunConfig)
-    valid = list(node.__dataclass_fields__)
+def _unknown_key(key: str, owner: Any) -> str:
+    valid = [field.name for field in fields(owner)]
     return f"unknown key {key!r}{meant(key, valid)}; valid keys here: {', '.join(valid)}"
 
 

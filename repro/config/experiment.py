@@ -209,7 +209,6 @@ class Experiment:
     departures: list[Departure] = field(default_factory=list)
     drawing: Drawing | None = None
     notes: list[str] = field(default_factory=list)
-    column_axes: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -407,8 +406,7 @@ def _parse(path: Path, stamp: tuple[int, int]) -> Experiment:
     for printed in (published.rows, published.other_rows, published.deviations):
         printed |= {label: flattened(cells, separator=" ") for label, cells in printed.items()}
     values = {one.name: getattr(content, one.name) for one in fields(Experiment)}
-    values |= {"columns": columns, "column_axes": [axis.name for axis in axes]}
-    experiment = Experiment(**values)
+    experiment = Experiment(**values | {"columns": columns})
     for problem in _problems(experiment):
         raise ConfigError(f"{path}: {problem}")
     return experiment

@@ -95,6 +95,8 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
         ("+foo=1", "unknown key 'foo'"),
         ("+model.foo=1", "unknown key 'foo'; valid keys here: name, embedding_size"),
         ("task.schedule.high.foo=1", "valid keys here: max_epochs"),
+        ("hydra.foo=1", "unknown key 'foo'; valid keys here: defaults, mode"),
+        ("hydra.job.nam=1", "unknown key 'nam' (did you mean 'name'?); valid keys here: name"),
         ("data.corpus=", "data.corpus is ''; expected a name"),
         ("data.corpus=../elsewhere", "data.corpus is '../elsewhere'; expected a name"),
         ("hardware.threads=0", "hardware.threads is 0; expected a number in [1, 1024], or null"),

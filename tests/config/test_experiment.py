@@ -225,7 +225,6 @@ published: {source: s, rows: {x: {A: {acc: 1.5, ens: 2}, B: {acc: 3}}}}
         ("B acc", "dev/accuracy", "mean", ["data.seed=2"]),
     ]
     assert found.published.rows == {"x": {"A acc": 1.5, "A ens": 2, "B acc": 3}}
-    assert found.column_axes == ["corpus", "score"]
     (column,) = found.columns_at("small")
     assert (column.name, column.overrides) == ("A acc", ["data.seed=1", "data.seed=7"])
 

@@ -1,10 +1,9 @@
 """Registry of the schemas in the modules of the package: a new task only adds a module."""
 
-from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
 import repro.config.schema as package
 from repro.config.schema.run import RunConfig
@@ -42,19 +41,3 @@ def _run_classes() -> dict[Any, type[RunConfig]]:
 def run_class(task: Any) -> type[RunConfig]:
     """Return the run class for the class of a task; ``RunConfig`` if there is none."""
     return _run_classes().get(task, RunConfig)
-
-
-@cache
-def schema_classes() -> dict[str, type]:
-    """Map class names to the registered dataclasses, and to those of their fields."""
-    found = dict[str, type]()
-    rest = [node for options in registered_schemas().values() for node in options.values()]
-    while rest:
-        node = rest.pop()
-        if node.__name__ not in found:
-            found[node.__name__] = node
-            types = [
-                kind for hint in get_type_hints(node).values() for kind in (hint, *get_args(hint))
-            ]
-            rest += [kind for kind in types if is_dataclass(kind) and isinstance(kind, type)]
-    return found
