@@ -432,11 +432,11 @@ def data(parsed: argparse.Namespace) -> int:
 
 def predict(parsed: argparse.Namespace) -> int:
     """Predict inputs of your own with the model of a run."""
-    from repro.runs.predict import parse, print_predictions
+    from repro.runs.predict import print_predictions
 
     folder, parsed.settings = _take_folder(parsed.settings, "results_dir")
     try:
-        print_predictions(parse(parsed, folder))
+        print_predictions(parsed, folder)
     except KeyboardInterrupt:  # nothing to continue, so nothing to say
         return 130
     return 0

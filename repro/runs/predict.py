@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
@@ -30,36 +30,8 @@ MOST_DRAWN = 50
 _DRAWINGS = (".svg", ".png", ".html")
 
 
-class Request(NamedTuple):
-    """Arguments of ``repro predict``.
-
-    Attributes:
-        runs: identities or folders of runs; several of them for a heat map only.
-        best: metric that chooses the run among those that agree with ``filters``, if any.
-        filters: conditions ``KEY=VALUE``.
-        changes: overrides of the search and the device.
-        results_dir: folder of results.
-        path: file of the inputs; None for standard input.
-        texts: the inputs themselves, instead of a file.
-        wanted: what predictions have besides their outputs.
-        as_json: whether JSON objects are printed.
-        heatmap: file of the drawing, if any.
-    """
-
-    runs: Sequence[str]
-    best: str | None
-    filters: Sequence[str]
-    changes: Sequence[str]
-    results_dir: Path
-    path: Path | None
-    texts: Sequence[str]
-    wanted: Wanted
-    as_json: bool
-    heatmap: Path | None
-
-
-def parse(parsed: Namespace, results_dir: Path) -> Request:
-    """Sort the arguments of the command into runs, inputs and settings.
+def _sorted(parsed: Namespace) -> tuple[list[str], Path | None, list[str], list[str]]:
+    """Sort arguments into runs, a file of inputs if any, changes of settings, and filters of runs.
 
     Raises:
         ConfigError: a setting is unknown, or arguments do not fit together.
@@ -86,52 +58,48 @@ def parse(parsed: Namespace, results_dir: Path) -> Request:
         raise ConfigError("several runs need --heatmap, and --text or a file of inputs")
     for path in files:
         path.open("rb").close()  # a missing file is named before a model is loaded
-    return Request(
-        runs=runs,
-        best=parsed.best,
-        filters=filters,
-        changes=changes,
-        results_dir=results_dir,
-        path=files[0] if files else None,
-        texts=parsed.text,
-        wanted=Wanted(parsed.n_best, parsed.json or drawing is not None),
-        as_json=parsed.json,
-        heatmap=drawing,
-    )
+    return runs, files[0] if files else None, changes, filters
 
 
-def print_predictions(request: Request) -> None:
+def print_predictions(parsed: Namespace, results_dir: Path) -> None:
     """Print the predictions of the runs, and draw their attention if a heat map is wanted.
 
+    Args:
+        parsed: arguments of the command.
+        results_dir: folder of results.
+
     Raises:
+        ConfigError: a setting is unknown, or arguments do not fit together.
         DataError: an input is malformed or too long; those before it are printed.
         ResultsError: there are too many inputs for a drawing, or no attention to draw.
     """
+    names, path, changes, filters = _sorted(parsed)
+    heatmap = parsed.heatmap
+    wanted = Wanted(parsed.n_best, parsed.json or heatmap is not None)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     from repro.runs.loading import best_run, load_run  # imports torch
 
-    names, root = request.runs, request.results_dir
-    if request.best is not None:
-        names = [best_run(root, request.best, request.filters)]
-    runs = [load_run(name, *request.changes, results_dir=root) for name in names]
+    if parsed.best is not None:
+        names = [best_run(results_dir, parsed.best, filters)]
+    runs = [load_run(name, *changes, results_dir=results_dir) for name in names]
     several, drawn = len(runs) > 1, list[Mapping[str, Prediction]]()
     for run in runs:
         twice = [one.label for one in runs].count(run.label) > 1
         label = f"{run.label}, {run.run_id}" if twice else run.label
-        for place, prediction in enumerate(_predictions(run, request)):
-            if request.as_json:
+        for place, prediction in enumerate(_predictions(run, parsed.text, path, wanted)):
+            if parsed.json:
                 row = {"run": run.run_id, **prediction.described()}
                 print(json.dumps(row, ensure_ascii=False))
             else:
                 print(f"{run.run_id}\t{prediction.line}" if several else prediction.line)
-            if request.heatmap is not None:
+            if heatmap is not None:
                 if place == MOST_DRAWN:
-                    raise ResultsError(f"{request.heatmap}: at most {MOST_DRAWN} inputs are drawn")
+                    raise ResultsError(f"{heatmap}: at most {MOST_DRAWN} inputs are drawn")
                 drawn += [{}] * (place == len(drawn))
                 drawn[place] = {**drawn[place], label: prediction}
-    if request.heatmap is not None:
-        _draw(drawn, request.heatmap)
+    if heatmap is not None:
+        _draw(drawn, heatmap)
 
 
 def _draw(drawn: Sequence[Mapping[str, Prediction]], path: Path) -> None:
@@ -146,13 +114,15 @@ def _draw(drawn: Sequence[Mapping[str, Prediction]], path: Path) -> None:
     atomic_write_bytes(path, content)
 
 
-def _predictions(run: "LoadedRun", request: Request) -> Iterator[Prediction]:
-    """Predict the inputs of a request; show progress if only the errors go to a terminal."""
-    if request.texts:
-        yield from run.predict(request.texts, *request.wanted)
+def _predictions(
+    run: "LoadedRun", texts: Sequence[str], file: Path | None, wanted: Wanted
+) -> Iterator[Prediction]:
+    """Predict texts, a file or standard input; show progress if only errors go to a terminal."""
+    if texts:
+        yield from run.predict(texts, *wanted)
         return
-    path = request.path or Path("standard input")
-    opened = path.open("rb") if request.path else nullcontext(sys.stdin.buffer)
+    path = file or Path("standard input")
+    opened = path.open("rb") if file else nullcontext(sys.stdin.buffer)
     shown = sys.stderr.isatty() and not sys.stdout.isatty()
     columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with (
@@ -179,4 +149,4 @@ def _predictions(run: "LoadedRun", request: Request) -> Iterator[Prediction]:
 
         pool = 1 if stream.isatty() else None
         lines = decoded_lines(counted(), path)
-        yield from run.stream(lines, path, request.wanted, pool, advance)
+        yield from run.stream(lines, path, wanted, pool, advance)
