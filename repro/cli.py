@@ -294,7 +294,7 @@ def reproduce(parsed: argparse.Namespace) -> int:
     names = chosen_artefacts(chosen, scale)
 
     from repro.runs.launch import print_failures
-    from repro.runs.reproduce import Request, reproduce
+    from repro.runs.reproduce import reproduce
 
     if not (chosen or parsed.dry_run or parsed.yes):
         if not sys.stdin.isatty():
@@ -303,8 +303,9 @@ def reproduce(parsed: argparse.Namespace) -> int:
             return 0
     overrides += ["hydra.launcher.detach=true"] * parsed.detach
     columns = None if parsed.columns is None else next(csv.reader([parsed.columns]))
-    request = Request(names, scale, overrides, columns, fresh=parsed.fresh, dry_run=parsed.dry_run)
-    done = reproduce(request)
+    done = reproduce(
+        names, scale, overrides, columns=columns, fresh=parsed.fresh, dry_run=parsed.dry_run
+    )
     failed = print_failures(done.outcomes)
     if done.report is not None:
         print(done.report)

@@ -1,12 +1,9 @@
 """Artefacts of the papers, from their experiment files to the report."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-from hydra.plugins.launcher import Launcher
-from omegaconf import DictConfig
 
 from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
@@ -37,109 +34,99 @@ class Reproduction:
     report: Path | None = None
 
 
-@dataclass(frozen=True)
-class Request:
-    """Arguments of a reproduction.
-
-    Attributes:
-        names: artefacts, each as ``<paper>/<artefact>``; at least one.
-        scale: ``demo``, ``small``, ``subset`` or ``full``.
-        overrides: further overrides, for example ``["data_dir=...", "hardware=cuda"]``.
-        columns: columns whose runs to execute; None for all.
-        fresh: repeat runs recorded under an earlier numeric epoch.
-        dry_run: only list the runs of the first round.
-    """
-
-    names: Sequence[str]
-    scale: str
-    overrides: Sequence[str] = ()
-    columns: Sequence[str] | None = None
-    fresh: bool = False
-    dry_run: bool = False
-
-
-def reproduce(request: Request) -> Reproduction:
+def reproduce(
+    names: Sequence[str],
+    scale: str,
+    overrides: Sequence[str] = (),
+    *,
+    columns: Sequence[str] | None = None,
+    fresh: bool = False,
+    dry_run: bool = False,
+) -> Reproduction:
     """Run what artefacts need and rebuild the report.
 
     A run that has a record is not repeated, whoever started it. Every configuration is composed
-    and checked before the first run starts. Overrides of ``hydra`` configure the launcher.
+    and checked before the first run starts. Runs start in rounds if a setting is tuned; if the
+    launcher detaches, only one round is submitted.
+
+    Args:
+        names: artefacts, each as ``<paper>/<artefact>``; at least one.
+        scale: ``demo``, ``small``, ``subset`` or ``full``.
+        overrides: further overrides, for example ``["data_dir=...", "hardware=cuda"]``; those of
+            ``hydra`` configure the launcher.
+        columns: columns whose runs to execute; None for all.
+        fresh: repeat runs recorded under an earlier numeric epoch.
+        dry_run: only list the runs of the first round.
 
     Raises:
         ConfigError: no such artefact, scale or column, or a setting is refused.
         DataError: the corpus is missing or malformed.
-    """
-    sweep = [item for item in request.overrides if item.startswith(("hydra.", "hydra/"))]
-    settings = [item for item in request.overrides if item not in sweep]
-    folders = [item for item in settings if item.startswith("results_dir=")]
-    with launcher_of([f"scale={request.scale}", *folders, *sweep]) as (launcher, master):
-        return _reproduce(replace(request, overrides=settings), launcher, master)
-
-
-def _reproduce(request: Request, launcher: Launcher, master: DictConfig) -> Reproduction:
-    """Reproduce artefacts through a launcher, in rounds if a setting is tuned.
-
-    If the launcher detaches, only one round of runs is submitted.
     """
     # Imported before the runs, so that a long sweep does not pick up code edited meanwhile; not at
     # module level, since `repro plan` does not need it.
     from repro.report import Origin, build_report, export_figure_data
     from repro.runs.train import evaluate_ensemble
 
-    names, scale, extra = request.names, request.scale, request.overrides
-    experiments = [load_experiment(name) for name in names]
-    plans = {e.name: list(plan_runs(e, scale)) for e in experiments}
-    if (columns := request.columns) is not None:
-        known = dict.fromkeys(c.name for e in experiments for c in e.columns_at(scale))
-        if unknown := [name for name in columns if name not in known]:
-            raise ConfigError(f"no column {', '.join(unknown)!r}; choose from: {', '.join(known)}")
-        plans = {name: [r for r in plan if r.column in columns] for name, plan in plans.items()}
-    first = next((run.overrides for plan in plans.values() for run in plan), (f"scale={scale}",))
-    results_dir = compose_run([*first, *extra]).results_path
-    require_writable(results_dir)
-    changes = {name: extra for name in names}
-    located, outcomes = set[tuple[str, ...]](), list[Outcome]()
-    while True:
-        archive = Archive(results_dir, scale, changes, request.fresh)
-        # Check the files of a run once, even if several artefacts need it.
-        whole = cache(lambda path: is_finished(RunFolder(path)))
-        found = {run: finished(archive, run, whole) for plan in plans.values() for run in plan}
-        lacking = dict.fromkeys(run.overrides for run, one in found.items() if one is None)
-        new = [overrides for overrides in lacking if overrides not in located]
-        jobs = distinct(prepare_jobs([[*overrides, *extra] for overrides in new]))
-        if request.dry_run:
-            print_plan(jobs)
-            return Reproduction([])
-        outcomes += run_jobs(jobs, launcher, master)
-        left = any(outcome.status == "open" for outcome in outcomes)
-        if left and master.hydra.launcher.get("detach", False):
-            return Reproduction(outcomes)
-        located |= {*new}
-        if new:
-            continue
-        more = {
-            e.name: following_runs(e, scale, {run: found[run] for run in plans[e.name]})
-            for e in experiments
-        }
-        if not any(more.values()):
-            break
-        plans = {name: [*plan, *more[name]] for name, plan in plans.items()}
-    for experiment in experiments:
-        if experiment.computed:
-            origin = Origin(describe_versions(), source_commit())
-            export_figure_data(archive, experiment, origin=origin)
-        # Evaluate the ensembles that cells show, if all of their members are done.
-        plan = plans[experiment.name]
-        shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
-        for cell in dict.fromkeys((run.row, run.column) for run in plan if run.column in shown):
-            runs = [run for run in plan if (run.row, run.column) == cell]
-            if not all(found[run] for run in runs):
+    sweep = [item for item in overrides if item.startswith(("hydra.", "hydra/"))]
+    extra = [item for item in overrides if item not in sweep]
+    folders = [item for item in extra if item.startswith("results_dir=")]
+    with launcher_of([f"scale={scale}", *folders, *sweep]) as (launcher, master):
+        experiments = [load_experiment(name) for name in names]
+        plans = {e.name: list(plan_runs(e, scale)) for e in experiments}
+        if columns is not None:
+            known = dict.fromkeys(c.name for e in experiments for c in e.columns_at(scale))
+            if unknown := [name for name in columns if name not in known]:
+                raise ConfigError(
+                    f"no column {', '.join(unknown)!r}; choose from: {', '.join(known)}"
+                )
+            plans = {name: [r for r in plan if r.column in columns] for name, plan in plans.items()}
+        first = next((r.overrides for plan in plans.values() for r in plan), (f"scale={scale}",))
+        results_dir = compose_run([*first, *extra]).results_path
+        require_writable(results_dir)
+        changes = {name: extra for name in names}
+        located, outcomes = set[tuple[str, ...]](), list[Outcome]()
+        while True:
+            archive = Archive(results_dir, scale, changes, fresh)
+            # Check the files of a run once, even if several artefacts need it.
+            whole = cache(lambda path: is_finished(RunFolder(path)))
+            found = {run: finished(archive, run, whole) for plan in plans.values() for run in plan}
+            lacking = dict.fromkeys(run.overrides for run, one in found.items() if one is None)
+            new = [one for one in lacking if one not in located]
+            jobs = distinct(prepare_jobs([[*one, *extra] for one in new]))
+            if dry_run:
+                print_plan(jobs)
+                return Reproduction([])
+            outcomes += run_jobs(jobs, launcher, master)
+            left = any(outcome.status == "open" for outcome in outcomes)
+            if left and master.hydra.launcher.get("detach", False):
+                return Reproduction(outcomes)
+            located |= {*new}
+            if new:
                 continue
-            members = [locate(compose_run([*run.overrides, *extra])) for run in runs]
-            if all(member.folder.status == "done" for member in members):
-                evaluate_ensemble(members, f"repro reproduce {experiment.name} scale={scale}")
-    archive = Archive(results_dir, scale, changes)
-    write_own_examples(archive, names)
-    return Reproduction(outcomes, build_report(archive, names))
+            more = {
+                e.name: following_runs(e, scale, {run: found[run] for run in plans[e.name]})
+                for e in experiments
+            }
+            if not any(more.values()):
+                break
+            plans = {name: [*plan, *more[name]] for name, plan in plans.items()}
+        for experiment in experiments:
+            if experiment.computed:
+                origin = Origin(describe_versions(), source_commit())
+                export_figure_data(archive, experiment, origin=origin)
+            # Evaluate the ensembles that cells show, if all of their members are done.
+            plan = plans[experiment.name]
+            shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
+            for cell in dict.fromkeys((run.row, run.column) for run in plan if run.column in shown):
+                runs = [run for run in plan if (run.row, run.column) == cell]
+                if not all(found[run] for run in runs):
+                    continue
+                members = [locate(compose_run([*run.overrides, *extra])) for run in runs]
+                if all(member.folder.status == "done" for member in members):
+                    evaluate_ensemble(members, f"repro reproduce {experiment.name} scale={scale}")
+        archive = Archive(results_dir, scale, changes)
+        write_own_examples(archive, names)
+        return Reproduction(outcomes, build_report(archive, names))
 
 
 def finished(archive: Archive, run: PlannedRun, is_whole: Callable[[Path], bool]) -> Record | None:

@@ -1,6 +1,7 @@
 """A bare ``repro reproduce`` in a terminal asks before it runs everything."""
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,10 @@ def requested(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Numbers of artefacts that would have been run."""
     counts: list[int] = []
 
-    def record(request: reproduction.Request) -> reproduction.Reproduction:
-        counts.append(len(request.names))
+    def record(
+        names: Sequence[str], *_args: object, **_kwargs: object
+    ) -> reproduction.Reproduction:
+        counts.append(len(names))
         return reproduction.Reproduction([], None)
 
     monkeypatch.setattr("repro.runs.reproduce.reproduce", record)

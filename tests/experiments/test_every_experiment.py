@@ -22,7 +22,7 @@ from repro.results import (
     read_records,
     table_path,
 )
-from repro.runs.reproduce import Request, reproduce
+from repro.runs.reproduce import reproduce
 
 ONE_STEP = ["hardware=cpu", "hardware.parallel_runs=1", "training.max_steps=1"]
 TINY_PAIRS = ["model.vector_size=4", "model.hidden_size=4", "data.train_premises=30"]
@@ -102,7 +102,7 @@ def test_every_experiment_takes_one_step(
     (task,) = {run.overrides[0] for run in plan_runs(load_experiment(name), "demo")}
     tiny = [*ONE_STEP, *made_small(task.removeprefix("task=")), f"results_dir={shared}"]
     before = _run_ids(shared)
-    done = reproduce(Request([name], "demo", tiny))
+    done = reproduce([name], "demo", tiny)
     assert {outcome.status for outcome in done.outcomes} <= {"done"}
     assert {outcome.run_id for outcome in done.outcomes} == _run_ids(shared) - before
     experiment = _with_few_runs(name)
@@ -136,7 +136,7 @@ def test_every_figure_of_the_library_is_drawn_without_a_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(solver_race, "REPEATS", 1)
-    done = reproduce(Request([name], "small", [f"results_dir={tmp_path}"]))
+    done = reproduce([name], "small", [f"results_dir={tmp_path}"])
     assert done.outcomes == []
     assert list_runs(tmp_path, "small") == []
     assert read_records(tmp_path, "small") == []
