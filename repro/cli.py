@@ -449,6 +449,8 @@ def status(parsed: argparse.Namespace) -> int:
 
     names = [item for item in parsed.settings if "=" not in item]
     settings = [item for item in parsed.settings if item not in names]
+    if len(names) > 1:
+        raise UserError(f"{names[1]}: expected one sweep")
     found = sweep_status(_folder(settings, "results_dir"), names[0] if names else None)
     _show(parsed, found, print_status)
     return 1 if found["counts"].get("failed") else 0

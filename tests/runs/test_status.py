@@ -36,6 +36,8 @@ def test_a_sweep_is_found_and_its_failed_run_listed(
     assert "failed" in line
     assert line.endswith("ValueError: too large")
     assert main(["status", "1999", f"results_dir={tmp_path}"]) == 2
+    assert main(["status", sweep.name, "1999", f"results_dir={tmp_path}"]) == 2
+    assert "1999: expected one sweep" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
