@@ -205,7 +205,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command = add(reproduce)
     command.add_argument("--dry-run", action="store_true", help="list the runs and stop")
-    command.add_argument("--detach", action="store_true", help="submit to the cluster and leave")
+    command.add_argument("--detach", action="store_true", help="submit to the cluster and exit")
     command.add_argument("--list", action="store_true", help="list the artefacts and stop")
     command.add_argument("--fresh", action="store_true", help="repeat runs of earlier versions")
     command.add_argument("--yes", action="store_true", help="do not ask before everything is run")
@@ -247,7 +247,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--yes", action="store_true", help="do not ask before runs are removed")
     command.add_argument("--weights", action="store_true", help="remove weights only")
     command = add(show)
-    command.add_argument("run_id", nargs="?", help="(the beginning of) an identity; default: list")
+    command.add_argument("run_id", nargs="?", help="run ID or its prefix; default: the newest runs")
     command.add_argument("--config", action="store_true", help="print the configuration as well")
     settings = {
         "reproduce": ("ARTEFACT|PAPER|KEY=VALUE", "for example peters2019/table1, or peters2019; "
@@ -256,10 +256,10 @@ def _parser() -> argparse.ArgumentParser:
         "report": ("KEY=VALUE", "scale, results_dir"),
         "plan": ("ARTEFACT|KEY=VALUE", "as for reproduce"),
         "results": ("KEY=VALUE", "filters, and results_dir"),
-        "compare": ("RUN|KEY=VALUE", "runs, by identity or its beginning, or filters as those of "
+        "compare": ("RUN|KEY=VALUE", "run IDs or their prefixes, or filters as those of "
                     "results; results_dir"),
         "data": ("KEY=VALUE", "data_dir"),
-        "predict": ("RUN|INPUT|KEY=VALUE", "runs, by identity or its beginning, or their folders; "
+        "predict": ("RUN|INPUT|KEY=VALUE", "run IDs or their prefixes, or folders of runs; "
                     "a file, standard input without one; decoding.KEY, hardware, results_dir, and "
                     "filters of --best"),
         "status": ("SWEEP|KEY=VALUE", "beginning of its folder's name; results_dir"),
@@ -482,7 +482,7 @@ def runs(parsed: argparse.Namespace) -> int:
     kept = needed(folder)
     for row in rows:
         if row["run_id"] in kept:
-            print(f"{row['run_id']} stays: {kept[row['run_id']]}", file=sys.stderr)
+            print(f"{row['run_id']} kept: {kept[row['run_id']]}", file=sys.stderr)
     rows = [r for r in rows if r["run_id"] not in kept and (r["weights"] or not parsed.weights)]
     if rows and not parsed.yes:
         print_runs(rows)

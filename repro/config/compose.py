@@ -114,7 +114,7 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
 
 
 RESTORED_CHANGES = ("decoding.", "hardware=", "hardware.", "data_dir=")
-"""Beginnings of the overrides that a trained model takes: search, device, folder of corpora."""
+"""Prefixes of the overrides that a trained model accepts: search, device and data folder."""
 
 _REMOVED: dict[str, dict[str, object]] = {
     "loss": {"label_smoothing": 0.0},
@@ -293,7 +293,7 @@ def explain(error: BaseException) -> str:
         return str(causes[-1])
     text = "\n".join(map(str, causes))
     if "hydra.launcher.detach" in text:
-        return "--detach: runs of this launcher cannot be left; choose hydra/launcher=slurm"
+        return "--detach: this launcher cannot detach from its runs; choose hydra/launcher=slurm"
     if missing := re.search(r"Could not find '([\w/]+)/(\w*)'", text):
         group, option = missing.groups()
         require_extra(f"{group}={option}")

@@ -1,4 +1,4 @@
-"""The error that every refused setting raises, and the packages that some settings need."""
+"""The error raised for refused settings, and the optional packages that settings need."""
 
 from importlib.metadata import PackageNotFoundError, version
 

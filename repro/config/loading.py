@@ -30,8 +30,8 @@ def load_structured(kind: type[T], path: Path, **values: Any) -> T:
             names the file.
     """
     try:
-        # OmegaConf's loader refuses keys that are there twice. Its merging takes ten times as long
-        # as `typed`: seconds for all experiments.
+        # OmegaConf's loader rejects duplicate keys. Its merging takes ten times as long as `typed`:
+        # seconds for all experiments.
         content = yaml.load(path.read_text(encoding="utf-8"), get_yaml_loader())
         return typed.build(kind, {**values, **content})
     except YAMLError as error:

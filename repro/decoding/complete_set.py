@@ -50,8 +50,9 @@ def complete_set(
 ) -> list[CompleteSet]:
     """Enumerate all sequences of nonzero probability in order of length.
 
-    A sentence is given up once it has more than ``max_hypotheses`` live and finished ones. The
-    model sees the live prefixes of all sentences at once, up to ``B * max_hypotheses`` rows.
+    The enumeration of a sentence is abandoned once it has more than ``max_hypotheses`` live and
+    finished hypotheses. The model sees the live prefixes of all sentences at once, up to
+    ``B * max_hypotheses`` rows.
 
     Args:
         model: in evaluation mode.

@@ -79,7 +79,7 @@ def size_text(number: float) -> str:
 
 
 def needed(results_dir: Path) -> dict[str, str]:
-    """Map each run that must stay to the reason: in an ensemble or unfinished sweep, or at work."""
+    """Map each run to keep to the reason: in an ensemble or unfinished sweep, or in progress."""
     reasons: dict[str, str] = {}
     for scale in {path.parents[1].name for path in results_dir.glob("*/runs/*")}:
         for record in read_records(results_dir, scale):
@@ -90,7 +90,7 @@ def needed(results_dir: Path) -> dict[str, str]:
             reasons |= dict.fromkeys(folders, f"part of the sweep {path.parent.name} in progress")
     for folder in recent_runs(results_dir):
         if is_claimed(folder.path):
-            reasons[folder.run_id] = "at work"
+            reasons[folder.run_id] = "in progress"
     return reasons
 
 
@@ -110,12 +110,12 @@ def remove(rows: Sequence[Row], weights: bool) -> list[int]:
         try:
             with run_lock(folder.path):
                 if folder.status != {"interrupted": "running"}.get(row["state"], row["state"]):
-                    print(f"{row['run_id']} stays: it is {folder.status} now", file=sys.stderr)
+                    print(f"{row['run_id']} kept: it is {folder.status} now", file=sys.stderr)
                 elif weights:
                     freed.append(folder.remove_weights())
                 else:
                     remove_locked(folder.path)
                     freed.append(row["bytes"])
         except RunBusyError as busy:
-            print(f"{row['run_id']} stays: {busy}", file=sys.stderr)
+            print(f"{row['run_id']} kept: {busy}", file=sys.stderr)
     return freed

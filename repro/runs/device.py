@@ -27,7 +27,7 @@ def choose_device(config: HardwareConfig) -> torch.device:
 
 
 def warn_of_precision(configs: Iterable[RunConfig]) -> None:
-    """Warn once if runs multiply in bfloat16 on a device that is slower in it."""
+    """Warn once if runs use bfloat16 on a device where it is slower."""
     asked = (one for one in configs if one.precision == "bf16")
     slow = any(choose_device(one.hardware).type == "cpu" for one in asked)
     if slow and not processor_has_bfloat16():

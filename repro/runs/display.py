@@ -143,7 +143,7 @@ class SweepDisplay:
         self.console.print(text)
 
     def note(self, status: str, run_id: str, reason: str) -> None:
-        """Print what the folder of a run does not tell, as that it waits for another process."""
+        """Print what the folder of a run does not show, such as waiting for another process."""
         label = escape(self.states[run_id].label)
         self.print(f"[yellow]{status:>6}[/] {run_id} {label}\n        {escape(reason)}")
 

@@ -73,7 +73,7 @@ def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
     yield Finding("ok", "versions", describe_versions())
     yield Finding("ok", "CPU", f"{processor()}, cores: {os.cpu_count()}")
     if processor_has_bfloat16():
-        yield Finding("ok", "bfloat16", "fast on this processor: precision=bf16 pays")
+        yield Finding("ok", "bfloat16", "fast on this processor: precision=bf16 is worthwhile")
     else:
         yield Finding(
             "missing", "bfloat16", "neither AMX nor AVX512-BF16: precision=bf16 is slower"

@@ -103,7 +103,7 @@ def distinct(jobs: Sequence[Job]) -> list[Job]:
 
 
 class Trials(NamedTuple):
-    """Place of a batch in a search: runs before it, runs in all (0: unknown), shared overrides."""
+    """Position of a batch in a search: runs before it and in all (0: unknown), shared overrides."""
 
     before: int = 0
     total: int = 0
@@ -196,7 +196,8 @@ def launch_jobs(
         # For `repro status` and for the next rounds of the sweep.
         kept = read_sweep(folder)
         for run_id, label in labels.items():
-            kept["runs"].setdefault(run_id, label)  # labels of the whole sweep say more
+            # The labels of the whole sweep are more specific, so keep them.
+            kept["runs"].setdefault(run_id, label)
         atomic_write_json(folder / "sweep.json", kept)
     states = [RunState(job.folder, labels[job.run_id]) for job in jobs]
     with SweepDisplay(states, trials.before, trials.total) as display:

@@ -43,7 +43,9 @@ def write_own_examples(archive: Archive, names: Collection[str]) -> None:
             try:
                 _write(folder)
             except UserError as error:  # its folder is damaged or incomplete
-                _log.warning("run %s does not predict the examples of figures: %s", run, error)
+                _log.warning(
+                    "run %s: the examples of the figures could not be predicted: %s", run, error
+                )
 
 
 def _write(folder: RunFolder) -> None:

@@ -197,7 +197,7 @@ def print_plan(plans: Sequence[ArtefactPlan], estimate: Estimate) -> None:
     space = "unknown" if size is None else f"{size / 2**20:.0f} MiB"
     print(
         f"{todo} different runs to do: {estimate.trained} to train, {todo - estimate.trained} only "
-        f"to evaluate\ntime in turn: {time}\ndisk: {space}"
+        f"to evaluate\ntime, one run after another: {time}\ndisk: {space}"
     )
     for text in estimate.missing:
         print(f"missing: {text}")

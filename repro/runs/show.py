@@ -53,7 +53,7 @@ def print_newest(rows: Sequence[Facts]) -> None:
 def describe(results_dir: Path, run_id: str) -> Facts:
     """Describe a run: its folder, environment and metrics, and its traceback if it failed.
 
-    A run of which only the record is here is described from it, with ``None`` as its folder.
+    A run whose folder is missing is described by its record, with ``None`` as its folder.
 
     Args:
         results_dir: folder of results, searched at every scale.

@@ -117,7 +117,9 @@ def _executor(folder: Path, name: str, settings: dict[str, object]) -> "submitit
     try:
         executor = submitit.SlurmExecutor(folder / "logs")
     except RuntimeError as error:
-        raise ConfigError("hydra/launcher=slurm: there is no Slurm here (srun)") from error
+        raise ConfigError(
+            "hydra/launcher=slurm: Slurm is not available on this machine (no srun)"
+        ) from error
     memory = settings["memory_gb"]
     executor.update_parameters(
         job_name=name,

@@ -142,7 +142,7 @@ def evaluate_best(task: Task[Any], folder: RunFolder) -> dict[str, float]:
 
 
 def _train_once(task: Task[Any], run: Job, device: str, show: Progress) -> TrainingProgress:
-    """Train, unless another run has done the same training, whose result is then copied."""
+    """Train, or copy the result of another run with the same training."""
     folder, config = run.folder, run.config
     progress = _take_over_training(run, device)
     if distributed.same(progress is None):

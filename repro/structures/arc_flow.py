@@ -56,7 +56,9 @@ class Trellis:
 
 
 def trellis(unary: Tensor, transitions: Tensor) -> Trellis:
-    """Build a trellis of the parts on allowed paths, the largest unary score of an item being zero.
+    """Build a trellis of the parts on allowed paths.
+
+    Unary scores are shifted so that the largest one of each item is zero.
 
     Args:
         unary: ``(B, n, m)`` in double precision, ``n > 1``; ``-inf`` forbids a tag.

@@ -123,7 +123,7 @@ def check_fields(node: Any, path: str = "") -> None:
 
 
 def _is_held(value: Any) -> bool:
-    """Return whether single precision or 32 bits can hold a value; True if it is no number."""
+    """Return whether single precision or 32 bits can represent a value; True for non-numbers."""
     if isinstance(value, float):
         return value == 0 or _LEAST <= abs(value) <= _LARGEST  # false for NaN
     return not isinstance(value, int) or abs(value) <= _LARGEST_INT
