@@ -305,8 +305,7 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
         """Predict every pair of a split; the model should be in evaluation mode."""
         predicted: dict[int, int] = {}
         total, nonzero, cells = 0.0, 0, 0
-        batches = self._ordered(split, range(len(split.examples)))
-        for batch in distributed.share(batches):
+        for batch in distributed.share(self._ordered(split, range(len(split.examples)))):
             found = self.read_batch(batch)
             logits = found.logits.float()
             total += float(self.criterion(logits, batch.labels))
@@ -380,12 +379,12 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
                 rows.append(row | weights)
         return sorted(rows, key=lambda row: int(row["index"]))
 
-    def _ordered(self, split: PairSplit, places: Sequence[int]) -> Iterator[NliBatch]:
+    def _ordered(self, split: PairSplit, places: Sequence[int]) -> LazyBatches[NliBatch]:
         keys = split.encoded.sort_keys
         size = self.settings.evaluation_batch
-        for batch in ordered_batches([keys[place] for place in places], size):
-            chosen = [places[number] for number in batch]
-            yield split.encoded.collate(chosen).to(self.device)
+        batches = ordered_batches([keys[place] for place in places], size)
+        chosen = [[places[number] for number in batch] for batch in batches]
+        return LazyBatches(chosen, lambda rows: split.encoded.collate(rows).to(self.device))
 
     def _labels(self, split: PairSplit, found: Predictions) -> Labels:
         names = self.data.labels

@@ -1,6 +1,6 @@
 """Base of all tasks on source–target pairs: model, loss, statistics, search."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -173,7 +173,7 @@ class Seq2SeqTask:
         return self.teacher_forced(self.ordered(self.splits["dev"]))
 
     @torch.no_grad()
-    def teacher_forced(self, batches: Iterable[Seq2SeqBatch]) -> TeacherForcedStatistics:
+    def teacher_forced(self, batches: Sequence[Seq2SeqBatch]) -> TeacherForcedStatistics:
         """Compute loss and sparsity over batches; the model must be in evaluation mode."""
         totals = torch.zeros(5, dtype=torch.float64, device=self.device)
         symbols, steps = 0, list[Tensor]()  # attention scores of each step, (rows, source)

@@ -6,8 +6,7 @@ DistributedDataParallel combines the gradients. Only the first process writes fi
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 import torch
@@ -52,9 +51,12 @@ def size() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
-def share(items: Iterable[ItemT]) -> Iterator[ItemT]:
-    """Return the items of this process: every ``size()``-th one, from its rank on."""
-    return islice(items, rank(), None, size())
+def share(items: Sequence[ItemT]) -> Iterator[ItemT]:
+    """Yield the items of this process: every ``size()``-th one, from its rank on.
+
+    Those of the other processes are not read: lazy batches would be built in vain.
+    """
+    return (items[index] for index in range(rank(), len(items), size()))
 
 
 def gather(value: ItemT) -> list[ItemT]:

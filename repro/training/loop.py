@@ -327,11 +327,11 @@ class Fit(Generic[BatchT]):
         }
         if distributed.size() > 1:
             state["randoms"] = distributed.gather(state["random"])
+        self._saved_at = time.monotonic()
         if distributed.rank() > 0:
             return
         with self._stop.stopping("after_block"):
             save_checkpoint(self.files.checkpoint, self.progress, state)
-        self._saved_at = time.monotonic()
 
 
 def fit(

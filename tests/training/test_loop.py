@@ -1,3 +1,4 @@
+import itertools
 import math
 import os
 import pickle
@@ -6,7 +7,7 @@ import stat
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 
 from repro.config import ConfigError
 from repro.config.schema import TrainingConfig
+from repro.tasks.common import LazyBatches
 from repro.training import distributed
 from repro.training.checkpoint import (
     CheckpointError,
@@ -554,6 +556,37 @@ def test_short_epochs_share_a_checkpoint(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("repro.training.loop._SECONDS_BETWEEN_ROWS_SAVED", -1.0)
     run(Regression(), tmp_path, checkpoint_minutes=1000.0)
     assert steps == [5, 10, 15, 20, 25, 30]
+
+
+def test_all_processes_find_checkpoints_due_at_the_same_updates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Saving is collective: it happens as soon as one process finds it due."""
+    steps: dict[int, list[int]] = {0: [], 1: []}
+    save = Fit._save
+
+    def counted(fit: Fit[Tensor]) -> None:
+        steps[distributed.rank()].append(fit.progress.step)
+        save(fit)
+
+    monkeypatch.setattr(Fit, "_save", counted)
+    for rank in steps:
+        clock = SimpleNamespace(monotonic=itertools.count().__next__)
+        monkeypatch.setattr("repro.training.loop.time", clock)
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
+        (tmp_path / f"{rank}").mkdir()
+        run(Regression(), tmp_path / f"{rank}", checkpoint_minutes=10 / 60)
+    assert steps[0] == steps[1]
+    assert 1 < len(steps[0]) < 10
+
+
+def test_a_process_builds_no_batch_of_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[int] = []
+    batches = LazyBatches([[n] for n in range(5)], lambda rows: built.append(rows[0]))
+    monkeypatch.setattr(distributed, "size", lambda: 2)
+    monkeypatch.setattr(distributed, "rank", lambda: 1)
+    assert len(list(distributed.share(batches))) == 2
+    assert built == [1, 3]
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
