@@ -11,17 +11,10 @@ from torch.nn.functional import cross_entropy
 
 from repro.config.errors import ConfigError
 from repro.config.schema.seq2seq import FertilityConfig
-from repro.data.alignment import (
-    AlignerSettings,
-    Links,
-    StoredLinks,
-    Symmetry,
-    fertilities,
-    largest_fertilities,
-    train_two_way,
-    write_links,
-)
+from repro.data.alignment.links import StoredLinks, fertilities, largest_fertilities, write_links
+from repro.data.alignment.model import train_two_way
 from repro.data.batching import Seq2SeqBatch, collate, epoch_batches, ordered_batches
+from repro.data.pair import Links
 from repro.data.preparation import SINK, PreparedCorpus
 from repro.data.stages import cached_stage
 from repro.models.seq2seq import (
@@ -119,14 +112,13 @@ def build_fertility(
 
 def align_splits(config: FertilityConfig, data: PreparedCorpus, sink: int) -> AlignedCorpus:
     """Align all splits, or read their links from the cache."""
-    symmetry: Symmetry = "forward" if config.links == "forward" else "grow-diag-final-and"
 
     def build(folder: Path) -> None:
         aligner = train_two_way(_words(data, "train", sink))
         pruned = aligner.pruned()  # align new text as fast_align's force_align.py does
         for split in data.splits:
             chosen = aligner if split == "train" else pruned
-            links = chosen.stream(_words(data, split, sink), symmetry)
+            links = chosen.align(_words(data, split, sink), symmetric=config.links != "forward")
             write_links(folder / f"{split}.arrow", links)
 
     folder = cached_stage(data.cache, "alignment", _alignment_identity(config, data), build)
@@ -135,8 +127,7 @@ def align_splits(config: FertilityConfig, data: PreparedCorpus, sink: int) -> Al
 
 
 def _alignment_identity(config: FertilityConfig, data: PreparedCorpus) -> dict[str, object]:
-    aligner = asdict(AlignerSettings())
-    return {"version": _VERSION, "prepared": data.name, "aligner": aligner, "links": config.links}
+    return {"version": _VERSION, "prepared": data.name, "links": config.links}
 
 
 def _words(data: PreparedCorpus, split: str, sink: int) -> Iterator[tuple[list[str], list[str]]]:

@@ -11,7 +11,7 @@ from stored_statistics import assert_sums_give_the_records, scores_of
 from repro.config import ConfigError
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
-from repro.data.alignment import train_two_way
+from repro.data.alignment.model import train_two_way
 from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import grammar
@@ -98,7 +98,7 @@ def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
             assert scores_of(outcome)[f"{split}/{name}"] == value
         sources = [source.split() for source, _ in texts]
         links = [
-            aligner.align([(source, words)])[0] if words else frozenset()
+            next(aligner.align([(source, words)])) if words else frozenset()
             for source, words in zip(sources, ours, strict=True)
         ]
         wanted = aligner.align(list(zip(sources, theirs, strict=True)))

@@ -2,13 +2,9 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Literal
 
 from repro.data.arrow import ArrowPairs, write_pairs
 from repro.data.pair import Links, Pair
-
-Symmetry = Literal["forward", "reverse", "grow-diag-final-and"]
-"""Rule that selects among the links of both directions."""
 
 _NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 

@@ -1,15 +1,14 @@
 """Word aligner: word numbers, expectation maximization, links of both directions."""
 
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import count, islice
 
 import numpy as np
 
 from repro.data.alignment.expectation import (
-    LEAST_TENSION,
-    MOST_TENSION,
     UNKNOWN,
     UNSEEN,
     FlatCorpus,
@@ -21,102 +20,63 @@ from repro.data.alignment.expectation import (
     normalize,
     sentence_sizes,
 )
-from repro.data.alignment.links import Symmetry, grow_diag_final_and
+from repro.data.alignment.links import grow_diag_final_and
 from repro.data.pair import Links
 from repro.errors import DataError
 
 Words = Sequence[str]
 Pairs = Iterable[tuple[Words, Words]]
+Numbers = dict[str, int]
+"""Numbers of the words of one language, from 1."""
 
 _BEAM = 4
 """Exponent of the pruning threshold of fast_align (``-t -4``); see :meth:`WordAligner.pruned`."""
 _PIECE = 10_000
+PASSES = 4
+"""Passes of expectation maximization; the last of the program's five iterations only aligns."""
+NULL_PROBABILITY, TENSION, CONCENTRATION = 0.08, 4.0, 0.01
+"""``p_0``, initial ``λ`` and parameter of the Dirichlet prior of ``t`` in ``fast_align -d -o -v``;
+``λ`` is updated after every pass but the first, see :func:`fast_align_tension`."""
 
 
-@dataclass(frozen=True)
-class WordNumbers:
-    """Mapping of the words of one language to numbers from 1."""
-
-    numbers: dict[str, int]
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def learn(self, sentence: Words) -> list[int]:
-        """Return the numbers of a sentence's words; a new word gets the next number."""
-        numbers = self.numbers
-        return [numbers.setdefault(word, len(numbers) + 1) for word in sentence]
-
-    def encode(self, sentence: Words) -> list[int]:
-        """Return the numbers of a sentence's words, :data:`UNKNOWN` for new words."""
-        return [self.numbers.get(word, UNKNOWN) for word in sentence]
-
-
-def flatten(pairs: Pairs, source: WordNumbers, target: WordNumbers) -> FlatCorpus:
+def flatten(
+    pairs: Pairs, number: Callable[[str], int], other_number: Callable[[str], int]
+) -> FlatCorpus:
     """Encode and concatenate pairs, reading them once and one at a time.
+
+    Args:
+        pairs: pairs of a source and a target sentence.
+        number: returns the number of a source word.
+        other_number: returns the number of a target word.
 
     Raises:
         DataError: a sentence is empty.
     """
-    return _join(pairs, source.encode, target.encode)
-
-
-def number_words(pairs: Pairs) -> tuple[FlatCorpus, WordNumbers, WordNumbers]:
-    """Number the words of both sides by first occurrence and concatenate the pairs, in one pass.
-
-    Raises:
-        DataError: there is no pair, or a sentence is empty.
-    """
-    source, target = WordNumbers({}), WordNumbers({})
-    corpus = _join(pairs, source.learn, target.learn)
-    if not corpus.pairs:
-        raise DataError("no sentence pair to train a word aligner on")
-    return corpus, source, target
-
-
-def _join(
-    pairs: Pairs, source: Callable[[Words], list[int]], target: Callable[[Words], list[int]]
-) -> FlatCorpus:
     words, others = array("i"), array("i")
     starts, other_starts = array("q", [0]), array("q", [0])
-    for number, (sentence, other) in enumerate(pairs, start=1):
+    for place, (sentence, other) in enumerate(pairs, start=1):
         if not sentence or not other:
             side = "target" if sentence else "source"
-            raise DataError(f"pair {number}: the {side} sentence is empty; cannot align it")
-        words.extend(source(sentence))
-        others.extend(target(other))
+            raise DataError(f"pair {place}: the {side} sentence is empty; cannot align it")
+        words.extend(map(number, sentence))
+        others.extend(map(other_number, other))
         starts.append(len(words))
         other_starts.append(len(others))
     flat = np.frombuffer(words, np.int32), np.frombuffer(others, np.int32)
     return FlatCorpus(*flat, np.frombuffer(starts, np.int64), np.frombuffer(other_starts, np.int64))
 
 
-@dataclass(frozen=True)
-class AlignerSettings:
-    """Settings of the training of an aligner; defaults are those of ``fast_align -d -o -v``.
+def number_words(pairs: Pairs) -> tuple[FlatCorpus, Numbers, Numbers]:
+    """Number the words of both sides by first occurrence and concatenate the pairs, in one pass.
 
-    Attributes:
-        passes: passes of expectation maximization; the last of the program's five iterations only
-            aligns.
-        null: probability ``p_0`` of a target word without a counterpart.
-        tension: initial value of ``λ``, which is updated after every pass but the first; see
-            :func:`~repro.data.alignment.expectation.fast_align_tension`.
-        concentration: parameter of the Dirichlet prior of translation probabilities; 0 for none.
+    Raises:
+        DataError: there is no pair, or a sentence is empty.
     """
-
-    passes: int = 4
-    null: float = 0.08
-    tension: float = 4.0
-    concentration: float = 0.01
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        if self.passes < 1 or not 0 < self.null < 1 or self.concentration < 0:
-            raise ValueError(
-                f"expected passes >= 1, 0 < null < 1 and concentration >= 0, got {self}"
-            )
-        if not LEAST_TENSION <= self.tension <= MOST_TENSION:
-            raise ValueError(f"expected {LEAST_TENSION} <= tension <= {MOST_TENSION}, got {self}")
+    source, target = (defaultdict[str, int](count(1).__next__) for _ in range(2))
+    corpus = flatten(pairs, source.__getitem__, target.__getitem__)
+    if not corpus.pairs:
+        raise DataError("no sentence pair to train a word aligner on")
+    return corpus, dict(source), dict(target)
 
 
 @dataclass(frozen=True)
@@ -127,17 +87,9 @@ class WordAligner:
         Dyer, Chahuneau & Smith (2013), §2.
     """
 
-    source: WordNumbers
-    target: WordNumbers
+    source: Numbers
+    target: Numbers
     model: LinkModel
-
-    def align(self, pairs: Pairs) -> list[Links]:
-        """Find the most probable links ``(source, target)`` of sentence pairs, new ones included.
-
-        Raises:
-            DataError: a sentence is empty.
-        """
-        return list(self.best_links(flatten(pairs, self.source, self.target)))
 
     def pruned(self) -> "WordAligner":
         r"""Return the aligner for new text, as the script ``force_align.py`` of fast_align does.
@@ -154,28 +106,24 @@ class WordAligner:
         return replace(self, model=self.model._replace(probabilities=kept))
 
     def best_links(self, corpus: FlatCorpus) -> Iterator[Links]:
-        """Yield the links of encoded pairs; see :meth:`align`."""
-        if not corpus.pairs:
-            return
+        """Yield the most probable links ``(source, target)`` of encoded pairs."""
         for part in np.split(best_links(corpus, self.model), corpus.target_starts[1:-1]):
             yield frozenset((int(j), i) for i, j in enumerate(part) if j >= 0)
 
 
-def fit_aligner(
-    corpus: FlatCorpus, source: WordNumbers, target: WordNumbers, settings: AlignerSettings
-) -> WordAligner:
+def fit_aligner(corpus: FlatCorpus, source: Numbers, target: Numbers, passes: int) -> WordAligner:
     """Train an aligner on pairs that :func:`number_words` encoded.
 
     Expectation maximization starts from uniform translation probabilities.
     """
     table = collect_pairs(corpus, len(target))
     probabilities = np.full(len(table.keys), 1.0 / len(target))
-    model = LinkModel(table, probabilities, settings.null, settings.tension)
+    model = LinkModel(table, probabilities, NULL_PROBABILITY, TENSION)
     counts, sizes = np.empty(len(table.keys)), sentence_sizes(corpus)
-    for number in range(settings.passes):
+    for number in range(passes):
         counts.fill(0.0)
         _, _, closeness_sum = expected_counts(corpus, model, 0, counts)
-        normalize(table, counts, len(source), settings.concentration, probabilities)
+        normalize(table, counts, len(source), CONCENTRATION, probabilities)
         if number > 0:
             model = model._replace(tension=fast_align_tension(sizes, closeness_sum, model.tension))
     return WordAligner(source, target, model)
@@ -197,29 +145,36 @@ class TwoWayAligner:
         """Return the aligners for new text; see :meth:`WordAligner.pruned`."""
         return TwoWayAligner(self.forward.pruned(), self.reverse.pruned())
 
-    def align(self, pairs: Pairs, symmetry: Symmetry = "grow-diag-final-and") -> list[Links]:
-        """Find the links ``(source, target)`` of sentence pairs, new ones included.
+    def align(self, pairs: Pairs, symmetric: bool = True) -> Iterator[Links]:
+        """Yield the links ``(source, target)`` of sentence pairs, new ones included.
+
+        Ten thousand pairs are read at a time.
+
+        Args:
+            pairs: pairs of a source and a target sentence.
+            symmetric: combine both directions by :func:`grow_diag_final_and`; otherwise only the
+                forward direction aligns.
 
         Raises:
             DataError: a sentence is empty.
         """
-        return list(self.stream(pairs, symmetry))
-
-    def stream(self, pairs: Pairs, symmetry: Symmetry = "grow-diag-final-and") -> Iterator[Links]:
-        """Yield the results of :meth:`align`, reading ten thousand pairs at a time."""
+        source, target = _lookup(self.forward.source), _lookup(self.forward.target)
         rest = iter(pairs)
         while piece := list(islice(rest, _PIECE)):
-            corpus = flatten(piece, self.forward.source, self.forward.target)
-            both = self.forward.best_links(corpus), self.reverse.best_links(corpus.turned())
-            for links, reverse in zip(*both, strict=True):
-                turned = frozenset((j, i) for i, j in reverse)
-                if symmetry == "grow-diag-final-and":
-                    yield grow_diag_final_and(links, turned)
-                else:
-                    yield links if symmetry == "forward" else turned
+            corpus = flatten(piece, source, target)
+            forward = self.forward.best_links(corpus)
+            if not symmetric:
+                yield from forward
+                continue
+            for links, back in zip(forward, self.reverse.best_links(corpus.turned()), strict=True):
+                yield grow_diag_final_and(links, frozenset((j, i) for i, j in back))
 
 
-def train_two_way(pairs: Pairs, settings: AlignerSettings | None = None) -> TwoWayAligner:
+def _lookup(numbers: Numbers) -> Callable[[str], int]:
+    return lambda word: numbers.get(word, UNKNOWN)
+
+
+def train_two_way(pairs: Pairs, passes: int = PASSES) -> TwoWayAligner:
     """Train aligners of both directions; the result is a pure function of the arguments.
 
     The pairs are read once. Memory: 4 bytes per word of the corpus and, for each direction, at most
@@ -228,7 +183,6 @@ def train_two_way(pairs: Pairs, settings: AlignerSettings | None = None) -> TwoW
     Raises:
         DataError: there is no pair, or a sentence is empty.
     """
-    settings = settings or AlignerSettings()
     corpus, source, target = number_words(pairs)
-    forward = fit_aligner(corpus, source, target, settings)
-    return TwoWayAligner(forward, fit_aligner(corpus.turned(), target, source, settings))
+    forward = fit_aligner(corpus, source, target, passes)
+    return TwoWayAligner(forward, fit_aligner(corpus.turned(), target, source, passes))

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 
 from repro.config.schema.text_pairs import NmtRun
-from repro.data.alignment import Links, TwoWayAligner, train_two_way
+from repro.data.alignment.model import TwoWayAligner, train_two_way
 from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
+from repro.data.pair import Links
 from repro.data.parallel import ParallelText, about, read_pairs
 from repro.evaluation.meteor import METEOR_JAR, meteor
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
@@ -75,8 +76,7 @@ def _align(
     aligner: TwoWayAligner, sources: Sequence[Sequence[str]], outputs: Sequence[Sequence[str]]
 ) -> list[Links]:
     """Return the links of each pair; an empty output, which aligners refuse, has none."""
-    pairs = [pair for pair in zip(sources, outputs, strict=True) if pair[1]]
-    found = iter(aligner.align(pairs)) if pairs else iter(())
+    found = aligner.align(pair for pair in zip(sources, outputs, strict=True) if pair[1])
     return [next(found) if output else frozenset() for output in outputs]
 
 

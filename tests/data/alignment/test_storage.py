@@ -2,8 +2,8 @@
 
 import pytest
 
-from repro.data.alignment import StoredLinks, train_two_way, write_links
-from repro.data.alignment.model import number_words
+from repro.data.alignment.links import StoredLinks, write_links
+from repro.data.alignment.model import number_words, train_two_way
 from repro.errors import DataError
 
 PAIRS = [(["das", "haus"], ["the", "house"]), (["ein", "haus"], ["a", "house"])] * 4
@@ -30,14 +30,14 @@ def test_pairs_are_read_once_and_not_kept():
 
     aligner = train_two_way(stream())
     assert len(read) == len(PAIRS)
-    assert aligner.align(PAIRS) == train_two_way(PAIRS).align(PAIRS)
+    assert [*aligner.align(PAIRS)] == [*train_two_way(PAIRS).align(PAIRS)]
 
 
 def test_pieces_give_the_same_links(monkeypatch):
     aligner = train_two_way(PAIRS)
-    whole = aligner.align(PAIRS)
+    whole = [*aligner.align(PAIRS)]
     monkeypatch.setattr("repro.data.alignment.model._PIECE", 3)
-    assert list(aligner.stream(iter(PAIRS))) == whole
+    assert [*aligner.align(iter(PAIRS))] == whole
 
 
 def test_directions_share_the_numbers_of_words():
@@ -47,11 +47,10 @@ def test_directions_share_the_numbers_of_words():
 
 
 def test_words_take_four_bytes():
-    corpus, source, target = number_words(PAIRS)
+    corpus, source, _ = number_words(PAIRS)
     assert corpus.source.itemsize == corpus.target.itemsize == 4
-    assert corpus.source.tolist()[:4] == source.encode(["das", "haus", "ein", "haus"])
+    assert corpus.source.tolist()[:4] == [source[word] for word in ("das", "haus", "ein", "haus")]
     assert corpus.turned().source.tolist() == corpus.target.tolist()
-    assert target.encode(["new"]) == [-1]
 
 
 def test_an_empty_sentence_is_named():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from repro.data.alignment import fertilities, grow_diag_final_and, largest_fertilities
+from repro.data.alignment.links import fertilities, grow_diag_final_and, largest_fertilities
 
 
 def links(*pairs):
