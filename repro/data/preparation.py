@@ -39,7 +39,7 @@ class PreparedCorpus:
         splits: ids of every split, on disk.
         texts: tokens of every split, before segmentation into subwords.
         codes: merges of the source in the format of subword-nmt; empty without subwords.
-        name: digest of the corpus and all settings of its preparation; empty if it was restored.
+        name: folder of the ids, named by a digest of all that determines them; empty if restored.
         cache: folder of the cached stages, alignments and taggers.
     """
 
@@ -52,34 +52,21 @@ class PreparedCorpus:
     name: str = ""
     cache: Path = Path()
 
-    def source_encoder(
-        self, text: TextSettings, sink: bool
-    ) -> Callable[[str], tuple[list[str], list[int]]]:
-        """Return a function that prepares a line of new text as :func:`prepare` does a source.
+    def splitter(self, text: TextSettings, side: int) -> Callable[[str], list[str]]:
+        """Return a function that splits a line of new text into symbols as :func:`prepare` does.
 
-        It returns the symbols of the line and their ids.
-        """
-        normalize, _ = normalizers(self.corpus, text)
-        segment = SubwordSegmenter(self.codes) if text.merges else str
-        extra = [SINK] if sink else []
-
-        def encode(line: str) -> tuple[list[str], list[int]]:
-            symbols = [*segment(normalize(line)).split(), *extra]
-            return symbols, self.source.encode(symbols)
-
-        return encode
-
-    def target_encoder(self, text: TextSettings) -> Callable[[str], list[int]]:
-        """Return a function that turns a line of new text into ids as :func:`prepare` a target.
+        Args:
+            text: settings of the preparation.
+            side: 0 for the source, 1 for the target.
 
         Raises:
-            DataError: the merges of the target, learned apart from those of the source, are lost.
+            DataError: the merges of the target were learned separately and are not stored.
         """
-        if text.merges and not text.joint:
+        if side and text.merges and not text.joint:
             raise DataError("data.joint=false: the merges of the target are not stored")
-        _, normalize = normalizers(self.corpus, text)
+        normalize = normalizers(self.corpus, text)[side]
         segment = SubwordSegmenter(self.codes) if text.merges else str
-        return lambda line: self.target.encode(segment(normalize(line)).split())
+        return lambda line: segment(normalize(line)).split()
 
 
 def prepare(
@@ -116,16 +103,7 @@ def prepare(
     splits = {split: ArrowPairs(encoded / f"{split}.arrow") for split in corpus.splits}
     texts = {split: _files(words, split) for split in corpus.splits}
     codes = (pieces / _CODES).read_text(encoding="utf-8") if text.merges else ""
-    name = stage_name(corpus, text, encoding, sink)
-    return PreparedCorpus(corpus, source, target, splits, texts, codes, name, cache)
-
-
-def stage_name(
-    corpus: ParallelCorpus, text: TextSettings, encoding: EncodingSettings, sink: bool = False
-) -> str:
-    """Return a digest of a corpus and all settings of its preparation; see :func:`prepare`."""
-    settings = {"text": asdict(text), "encoding": asdict(encoding) | {"sink": sink}}
-    return identity_digest(_origin(corpus) | settings)
+    return PreparedCorpus(corpus, source, target, splits, texts, codes, encoded.name, cache)
 
 
 def _origin(corpus: ParallelCorpus) -> dict[str, object]:

@@ -17,7 +17,7 @@ from repro.config.schema.text_pairs import EncodingSettings, TextRun, TextSettin
 from repro.data.batching import collate
 from repro.data.pair import Pair
 from repro.data.parallel import ParallelCorpus
-from repro.data.preparation import SINK, PreparedCorpus, prepare, prune_tests, stage_name
+from repro.data.preparation import SINK, PreparedCorpus, prepare, prune_tests
 from repro.data.segmentation import join_subwords, moses_detokenizer
 from repro.data.sentence_search import find_pairs
 from repro.data.vocabulary import Vocabulary
@@ -135,44 +135,20 @@ Words = list[str]
 
 
 def prepare_text(config: TextRun, corpus: ParallelCorpus) -> PreparedCorpus:
-    """Tokenize and encode a corpus; sources end in a sink if the attention is bounded.
+    """Tokenize and encode a corpus, its test sets pruned to ``max_test_length``.
+
+    Sources end in a sink if the attention is bounded.
+
+    Raises:
+        DataError: a line is malformed, or no training or test pair is short enough.
 
     References:
         Malaviya et al. (2018), §4, *Sink token*.
     """
-    return prepare(*_preparation(config, corpus))
-
-
-def _preparation(
-    config: TextRun, corpus: ParallelCorpus
-) -> tuple[ParallelCorpus, TextSettings, EncodingSettings, Path, bool]:
-    """Return the arguments of :func:`prepare`, with test sets pruned to ``max_test_length``."""
     text, cache = part_of(TextSettings, config.data), config.corpora_path / "prepared"
     pruned = prune_tests(corpus, text, config.data.max_test_length, cache)
     sink = isinstance(config.mapping, BoundedConfig)
-    return pruned, text, part_of(EncodingSettings, config.data), cache, sink
-
-
-def check_text(config: TextRun, corpus: ParallelCorpus) -> PreparedCorpus | None:
-    """Prepare a corpus on disk for the runs of a sweep.
-
-    Returns:
-        The prepared corpus; ``None`` if this process has checked it before.
-
-    Raises:
-        DataError: a line is malformed, or no training or test pair is short enough.
-    """
-    corpus, text, encoding, cache, sink = _preparation(config, corpus)
-    checked = cache / stage_name(corpus, text, encoding, sink)
-    if checked in _CHECKED:
-        return None
-    prepared = prepare(corpus, text, encoding, cache, sink)
-    _CHECKED.add(checked)
-    return prepared
-
-
-_CHECKED: set[Path] = set()
-"""Prepared corpora that this process has checked, to hash their files once for a sweep."""
+    return prepare(pruned, text, part_of(EncodingSettings, config.data), cache, sink)
 
 
 def restored_text(stored: Mapping[str, Any]) -> PreparedCorpus:
@@ -263,9 +239,10 @@ class TextPairsTask(Seq2SeqTask, ABC):
 
     def write_own_examples(self, path: Path, folder: RunFolder) -> None:
         """Write attention and forced decoding of the inputs of a file; see ``Illustrated``."""
-        encode = self.data.target_encoder(part_of(TextSettings, self.config.data))
+        split = self.data.splitter(part_of(TextSettings, self.config.data), side=1)
+        encode = self.data.target.encode
         examples = [
-            Example(OWN_SPLIT, place, Pair(one.pair.source, encode(gold)))
+            Example(OWN_SPLIT, place, Pair(one.pair.source, encode(split(gold))))
             for place, (one, gold) in enumerate(own_examples(self.read, path))
         ]
         self._write_examples(examples, folder, self.penalties)
@@ -327,13 +304,13 @@ class TextPairsTask(Seq2SeqTask, ABC):
 
     def read(self, lines: Iterable[tuple[int, str]], path: Path) -> Iterator[TextInput]:
         """Tokenize and segment each line as a source of the training data; see ``Predictor``."""
-        encode = self.data.source_encoder(part_of(TextSettings, self.config.data), self.sink)
-        return each_line(lines, path, partial(_input, encode))
+        split = self.data.splitter(part_of(TextSettings, self.config.data), side=0)
+        return each_line(lines, path, partial(self._input, split))
 
-
-def _input(encode: Callable[[str], tuple[list[str], list[int]]], line: str) -> TextInput:
-    symbols, ids = encode(line.strip())
-    if not symbols or symbols == [SINK]:
-        raise ValueError("no words; every line must be a sentence")
-    check_length(symbols)
-    return TextInput(symbols, Pair(ids, []))
+    def _input(self, split: Callable[[str], list[str]], line: str) -> TextInput:
+        symbols = split(line.strip())
+        if not symbols:
+            raise ValueError("no words; every line must be a sentence")
+        symbols += [SINK] * self.sink
+        check_length(symbols)
+        return TextInput(symbols, Pair(self.data.source.encode(symbols), []))

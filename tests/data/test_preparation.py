@@ -15,7 +15,6 @@ from repro.data.preparation import (
     _write_subwords,
     _write_words,
     prepare,
-    stage_name,
     strip_diacritics,
 )
 from repro.data.segmentation import join_subwords
@@ -142,15 +141,15 @@ def test_subwords_hold_no_more_than_a_few_sentences(raw, joint):
     assert peak < (words / "train.source").stat().st_size / 3
 
 
-def test_every_setting_changes_the_name(demo):
+def test_every_setting_changes_the_name(demo, tmp_path):
     names = {
-        stage_name(demo, text, EncodingSettings(), sink)
+        prepare(demo, text, EncodingSettings(), tmp_path, sink).name
         for text in (TextSettings(), TextSettings(lowercase=True), TextSettings(merges=5))
         for sink in (False, True)
     }
     assert len(names) == 6
     other = replace(demo, tokenised=not demo.tokenised)
-    assert stage_name(other, TextSettings(), EncodingSettings(), False) not in names
+    assert prepare(other, TextSettings(), EncodingSettings(), tmp_path).name not in names
 
 
 @pytest.mark.parametrize(

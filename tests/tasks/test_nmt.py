@@ -318,7 +318,6 @@ def test_another_number_of_short_pairs_than_published_is_warned_of(
     for published, warned in ((count, False), (2 * count, True)):
         declaration = replace(known, short_pairs=published)
         monkeypatch.setattr("repro.tasks.nmt.task.declared", lambda *_, found=declaration: found)
-        monkeypatch.setattr("repro.tasks.text_pairs._CHECKED", set())
         caplog.clear()
         check(prepared)
         check(config(tmp_path, *common, "data.merges=10"))  # nobody counted these

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import torch
@@ -17,9 +17,10 @@ from repro.evaluation.meteor import METEOR_JAR, meteor
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.translation import Translations
 from repro.tasks.nmt import parallel_corpus
-from repro.tasks.text_pairs import TextPairsTask, Words, check_text
+from repro.tasks.text_pairs import TextPairsTask, Words, prepare_text
 
-_log = logging.getLogger(__name__)
+_warn = cache(logging.getLogger(__name__).warning)
+"""Log a warning once, not for every run of a sweep."""
 
 
 class NmtTask(TextPairsTask):
@@ -81,20 +82,20 @@ def _align(
 
 
 def check(config: NmtRun) -> None:
-    """Prepare the corpus of a configuration; see :func:`~repro.tasks.text_pairs.check_text`.
+    """Prepare the corpus of a configuration on disk, for the runs of a sweep.
 
     If the paper reports the number of training pairs that are short enough, a different number is
     logged as a warning: lengths depend on tokenizer and subwords, so the corpus may be intact.
     """
     data = config.data
-    prepared = check_text(config, parallel_corpus(config))
-    if prepared is None or data.generated or data.folder is not None:
+    prepared = prepare_text(config, parallel_corpus(config))
+    if data.generated or data.folder is not None:
         return
     published = declared(ParallelTexts, "data.corpus", data.corpus).short_pairs
     settings = (data.merges, data.joint, data.max_length, data.check_size)
     count = len(prepared.splits["train"])
     if settings == (32_000, True, 50, True) and published and count not in about(published):
-        _log.warning(
+        _warn(
             "%s: %d training pairs have at most %d symbols a side; Malaviya et al. (2018) count %d",
             data.corpus,
             count,

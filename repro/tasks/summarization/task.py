@@ -12,7 +12,7 @@ from repro.data.parallel import read_pairs, stream_lines
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.summarization import Summaries
 from repro.tasks.summarization import summary_corpus
-from repro.tasks.text_pairs import TextPairsTask, Words, check_text
+from repro.tasks.text_pairs import TextPairsTask, Words, prepare_text
 
 
 class SummarizationTask(TextPairsTask):
@@ -48,5 +48,5 @@ class SummarizationTask(TextPairsTask):
 
 
 def check(config: SummarizationRun) -> None:
-    """Prepare the corpus of a configuration; see :func:`~repro.tasks.text_pairs.check_text`."""
-    check_text(config, summary_corpus(config))
+    """Prepare the corpus of a configuration on disk, for the runs of a sweep."""
+    prepare_text(config, summary_corpus(config))
