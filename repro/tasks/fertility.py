@@ -17,7 +17,7 @@ from repro.data.batching import Seq2SeqBatch, collate, epoch_batches, ordered_ba
 from repro.data.pair import Links
 from repro.data.preparation import SINK, PreparedCorpus
 from repro.data.stages import cached_stage
-from repro.models.seq2seq import (
+from repro.models.seq2seq.fertility import (
     AlignedFertility,
     ConstantFertility,
     Fertility,

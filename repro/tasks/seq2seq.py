@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.config.errors import ConfigError
+from repro.config.schema.checks import part_of
 from repro.config.schema.mapping import BoundedConfig
 from repro.config.schema.seq2seq import Seq2SeqConfig, Seq2SeqRun, TranslatorConfig
 from repro.data.arrow import ArrowPairs
@@ -17,17 +18,15 @@ from repro.data.pair import Pair
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, Hypothesis, StepModel, beam_search
 from repro.losses import FenchelYoungLoss
-from repro.models.seq2seq import (
+from repro.models.seq2seq.attention import (
     Attention,
     AttentionNormalizer,
     BoundedNormalizer,
     FeedForwardAttention,
-    Fertility,
-    FreeNormalizer,
     GlobalAttention,
-    LstmShape,
-    Seq2Seq,
 )
+from repro.models.seq2seq.fertility import Fertility
+from repro.models.seq2seq.model import LstmShape, Seq2Seq
 from repro.results.prediction import Alternative, AttentionMap, Prediction, Wanted
 from repro.tasks.common import LazyBatches, autocast
 from repro.tasks.instantiate import (
@@ -114,13 +113,12 @@ class Seq2SeqTask:
         self.config, self.splits, self.device = config, splits, device
         self.target_symbols = target.tokens
         model, mapping = config.model, config.mapping
-        normalizer: AttentionNormalizer
         if isinstance(mapping, BoundedConfig) and fertility is not None:
-            normalizer = BoundedNormalizer(
+            normalizer: AttentionNormalizer = BoundedNormalizer(
                 build_bounded_mapping(mapping), mapping.exhaustion, mapping.detach_exhaustion
             )
         else:  # build_mapping refuses a bounded mapping
-            normalizer = FreeNormalizer(build_mapping(mapping))
+            normalizer = AttentionNormalizer(build_mapping(mapping))
         self.output_mapping = build_loss_mapping(config.loss)
         self.criterion = FenchelYoungLoss(self.output_mapping, Vocabulary.PAD, "sum")
         large = len(target) >= LARGE_VOCABULARY
@@ -128,14 +126,7 @@ class Seq2SeqTask:
         self.model = Seq2Seq(
             len(source),
             len(target),
-            LstmShape(
-                embedding_size=model.embedding_size,
-                hidden_size=model.hidden_size,
-                layers=model.layers,
-                dropout=model.dropout,
-                embedding_dropout=model.embedding_dropout,
-                bidirectional=model.bidirectional,
-            ),
+            part_of(LstmShape, model),
             build_attention(model, normalizer),
             self.output_mapping,
             fertility,

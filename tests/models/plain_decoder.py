@@ -4,14 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from repro.models.seq2seq import (
-    Attention,
-    AttentionState,
-    Decoded,
-    DecoderState,
-    FeedForwardAttention,
-    InputFeedingDecoder,
-)
+from repro.models.seq2seq.attention import Attention, AttentionState, FeedForwardAttention
+from repro.models.seq2seq.model import Decoded, DecoderState, InputFeedingDecoder
 
 
 def attend(attention: Attention, query: Tensor, source: AttentionState) -> tuple[Tensor, Tensor]:

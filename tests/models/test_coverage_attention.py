@@ -9,18 +9,15 @@ from repro.data.pair import Pair
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import beam_search
 from repro.mappings import Csoftmax, Csparsemax, Softmax, Sparsemax, csparsemax
-from repro.models.seq2seq import (
+from repro.models.seq2seq.attention import AttentionNormalizer, BoundedNormalizer, GlobalAttention
+from repro.models.seq2seq.fertility import (
     AlignedFertility,
-    BoundedNormalizer,
     ConstantFertility,
     FertilityTagger,
-    FreeNormalizer,
-    GlobalAttention,
-    LstmShape,
     PredictedFertility,
-    Seq2Seq,
     TableFertility,
 )
+from repro.models.seq2seq.model import LstmShape, Seq2Seq
 
 SINK = 8
 PAIRS = [
@@ -90,8 +87,8 @@ def test_a_detached_bonus_changes_no_value_and_passes_no_gradient():
     ("weighting", "fertility", "coverage_vector"),
     [
         (BoundedNormalizer(Csparsemax()), ConstantFertility(2.0, SINK), False),
-        (FreeNormalizer(Sparsemax()), None, True),
-        (FreeNormalizer(Softmax()), None, False),
+        (AttentionNormalizer(Sparsemax()), None, True),
+        (AttentionNormalizer(Softmax()), None, False),
     ],
     ids=["bounded", "coverage vector", "free"],
 )
@@ -120,7 +117,9 @@ def test_beam_search_runs_with_bounds():
 
 
 def test_without_bounds_nothing_is_remembered():
-    state = model(FreeNormalizer(Softmax())).start(torch.tensor([[4, 5]]), torch.ones(1, 2).bool())
+    state = model(AttentionNormalizer(Softmax())).start(
+        torch.tensor([[4, 5]]), torch.ones(1, 2).bool()
+    )
     assert state.source.coverage is None
     assert state.source.fertility is None
 

@@ -12,30 +12,34 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from repro.mappings import Csoftmax, Csparsemax, Entmax, Softmax, Sparsemax, _bounded, _entmax
 from repro.models.layers import Dropout, dropout_mask
-from repro.models.seq2seq import (
+from repro.models.seq2seq.attention import (
+    AttentionNormalizer,
     BoundedNormalizer,
+    FeedForwardAttention,
+    GlobalAttention,
+)
+from repro.models.seq2seq.model import (
     Decoded,
     DecoderState,
     Encoding,
-    FeedForwardAttention,
-    FreeNormalizer,
-    GlobalAttention,
     InputFeedingDecoder,
     LstmShape,
 )
 
 ROWS, SOURCE, STEPS, UNITS, EMBEDDING = 3, 5, 4, 6, 5
 ATTENTION = {
-    "softmax": lambda n: GlobalAttention(n, n, FreeNormalizer(Softmax())),
-    "entmax": lambda n: GlobalAttention(n, n, FreeNormalizer(Entmax(1.5))),
-    "sparsemax": lambda n: GlobalAttention(n, n, FreeNormalizer(Sparsemax())),
+    "softmax": lambda n: GlobalAttention(n, n, AttentionNormalizer(Softmax())),
+    "entmax": lambda n: GlobalAttention(n, n, AttentionNormalizer(Entmax(1.5))),
+    "sparsemax": lambda n: GlobalAttention(n, n, AttentionNormalizer(Sparsemax())),
     "csoftmax": lambda n: GlobalAttention(n, n, BoundedNormalizer(Csoftmax(), 0.2)),
     "csparsemax": lambda n: GlobalAttention(n, n, BoundedNormalizer(Csparsemax(), 0.2)),
-    "coverage": lambda n: GlobalAttention(n, n, FreeNormalizer(Softmax()), True),
-    "coverage of memory": lambda n: GlobalAttention(n, n, FreeNormalizer(Softmax()), True, True),
+    "coverage": lambda n: GlobalAttention(n, n, AttentionNormalizer(Softmax()), True),
+    "coverage of memory": lambda n: GlobalAttention(
+        n, n, AttentionNormalizer(Softmax()), True, True
+    ),
     "bounded coverage": lambda n: GlobalAttention(n, n, BoundedNormalizer(Csoftmax()), True),
-    "mlp": lambda n: FeedForwardAttention(n, n, FreeNormalizer(Sparsemax())),
-    "mlp coverage": lambda n: FeedForwardAttention(n, n, FreeNormalizer(Softmax()), True),
+    "mlp": lambda n: FeedForwardAttention(n, n, AttentionNormalizer(Sparsemax())),
+    "mlp coverage": lambda n: FeedForwardAttention(n, n, AttentionNormalizer(Softmax()), True),
 }
 every_attention = pytest.mark.parametrize("kind", ATTENTION)
 

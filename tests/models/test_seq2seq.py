@@ -6,7 +6,8 @@ from repro.data.batching import collate
 from repro.data.pair import Pair
 from repro.data.vocabulary import Vocabulary
 from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
-from repro.models.seq2seq import FreeNormalizer, GlobalAttention, LstmEncoder, LstmShape, Seq2Seq
+from repro.models.seq2seq.attention import AttentionNormalizer, GlobalAttention
+from repro.models.seq2seq.model import LstmEncoder, LstmShape, Seq2Seq
 
 MAPPINGS = [Softmax(), Entmax(1.5), Sparsemax()]
 PAIRS = [Pair([4, 5, 6, 7], [4, 5]), Pair([5, 4], [6, 6, 5]), Pair([7], [4])]
@@ -14,7 +15,7 @@ PAIRS = [Pair([4, 5, 6, 7], [4, 5]), Pair([5, 4], [6, 6, 5]), Pair([7], [4])]
 
 def model(attention: ProbabilityMap, output: ProbabilityMap, dropout: float = 0.0) -> Seq2Seq:
     torch.manual_seed(0)
-    weights = GlobalAttention(10, 10, FreeNormalizer(attention))
+    weights = GlobalAttention(10, 10, AttentionNormalizer(attention))
     return Seq2Seq(9, 8, LstmShape(6, 10, 2, dropout), weights, output)
 
 
@@ -45,7 +46,7 @@ def test_padding_changes_nothing() -> None:
 @pytest.mark.parametrize(("rate", "dropped"), [(None, True), (0.0, False), (0.5, True)])
 def test_embeddings_have_a_dropout_of_their_own(rate: float | None, dropped: bool) -> None:
     shape = LstmShape(6, 10, 1, 0.3, embedding_dropout=rate)
-    attention = GlobalAttention(10, 10, FreeNormalizer(Softmax()))
+    attention = GlobalAttention(10, 10, AttentionNormalizer(Softmax()))
     net = Seq2Seq(9, 8, shape, attention, Softmax())
     batch = collate(PAIRS, [0, 1, 2])
     seen = []
@@ -58,7 +59,7 @@ def test_embeddings_have_a_dropout_of_their_own(rate: float | None, dropped: boo
 @pytest.mark.parametrize("mapping", MAPPINGS, ids=lambda m: type(m).__name__)
 def test_half_precision_leaves_the_attention_weights_whole(mapping: ProbabilityMap) -> None:
     torch.manual_seed(1)
-    attention = GlobalAttention(32, 32, FreeNormalizer(mapping))
+    attention = GlobalAttention(32, 32, AttentionNormalizer(mapping))
     query, memory = torch.randn(16, 32), torch.randn(16, 40, 32)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         source = attention.attend_to(memory, torch.ones(16, 40, dtype=torch.bool), None)

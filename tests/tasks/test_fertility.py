@@ -12,7 +12,7 @@ from repro.config.schema.seq2seq import FertilityConfig, TranslatorConfig
 from repro.data.alignment.links import fertilities
 from repro.data.alignment.model import train_two_way
 from repro.data.preparation import PreparedCorpus
-from repro.models.seq2seq import AlignedFertility, PredictedFertility
+from repro.models.seq2seq.fertility import AlignedFertility, PredictedFertility
 from repro.runs.execute import execute, locate
 from repro.tasks.fertility import (
     AlignedCorpus,

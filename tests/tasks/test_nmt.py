@@ -22,7 +22,7 @@ from repro.errors import DataError
 from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.translation import Translations, drop_counts
 from repro.evaluation.sufficient_statistics import metric_value, percentage_of_sums
-from repro.models.seq2seq import ConstantFertility, PredictedFertility, TableFertility
+from repro.models.seq2seq.fertility import ConstantFertility, PredictedFertility, TableFertility
 from repro.report.figures import figure_kind
 from repro.results import OWN_SPLIT, RunFolder
 from repro.runs.execute import execute, locate

@@ -35,26 +35,18 @@ class AttentionState:
         return replace(self, coverage=self.coverage + weights)
 
 
-class AttentionNormalizer(nn.Module, ABC):
-    """Base class of modules that turn attention scores into weights."""
+class AttentionNormalizer(nn.Module):
+    """Module that turns attention scores into weights, by a mapping of the scores of a step."""
 
     reads_coverage = False
     """Whether the weights depend on the cumulative attention."""
-
-    @abstractmethod
-    def forward(self, scores: Tensor, source: AttentionState) -> Tensor:
-        """Return weights in the shape ``(rows, source)`` of ``scores``, zero at padding."""
-
-
-class FreeNormalizer(AttentionNormalizer):
-    """Normalizer whose mapping depends on the scores of the current step only."""
 
     def __init__(self, mapping: ProbabilityMap) -> None:
         super().__init__()
         self.mapping = mapping
 
     def forward(self, scores: Tensor, source: AttentionState) -> Tensor:
-        """Apply the mapping to the scores."""
+        """Return weights in the shape ``(rows, source)`` of ``scores``, zero at padding."""
         weights: Tensor = self.mapping(scores, mask=source.mask)
         return weights
 
@@ -81,8 +73,8 @@ class BoundedNormalizer(AttentionNormalizer):
     def __init__(
         self, mapping: ProbabilityMap, exhaustion: float = 0.0, detach: bool = False
     ) -> None:
-        super().__init__()
-        self.mapping, self.exhaustion, self.detach = mapping, exhaustion, detach
+        super().__init__(mapping)
+        self.exhaustion, self.detach = exhaustion, detach
 
     def forward(self, scores: Tensor, source: AttentionState) -> Tensor:
         """Apply the mapping with the remaining fertilities as upper bounds.
