@@ -153,7 +153,7 @@ def prepare_text(config: TextRun, corpus: ParallelCorpus) -> PreparedCorpus:
 
 def restored_text(stored: Mapping[str, Any]) -> PreparedCorpus:
     """Return vocabularies and merges, without any text, from :meth:`TextPairsTask.preparation`."""
-    source, target = (Vocabulary.from_json(stored[side]) for side in ("source", "target"))
+    source, target = (Vocabulary(stored[side]) for side in ("source", "target"))
     corpus = ParallelCorpus(splits={}, fingerprint="", **stored["corpus"])
     return PreparedCorpus(corpus, source, target, {}, {}, stored["codes"])
 
@@ -171,7 +171,6 @@ class TextPairsTask(Seq2SeqTask, ABC):
 
     Args:
         config: configuration of the run.
-        corpus: finds the corpus; not called if there is a ``stored`` preparation.
         device: device of the model.
         stored: what :meth:`preparation` returned, instead of a corpus.
     """
@@ -179,13 +178,12 @@ class TextPairsTask(Seq2SeqTask, ABC):
     selectors = TextTaskConfig.selectors
 
     def __init__(
-        self,
-        config: TextRun,
-        corpus: Callable[[], ParallelCorpus],
-        device: torch.device,
-        stored: Mapping[str, Any] | None = None,
+        self, config: TextRun, device: torch.device, stored: Mapping[str, Any] | None = None
     ) -> None:
-        data = prepare_text(config, corpus()) if stored is None else restored_text(stored)
+        if stored is None:
+            data = prepare_text(config, self.find_corpus(config))
+        else:
+            data = restored_text(stored)
         self.data = data
         self.task, self.decoding = config.task, config.decoding
         length, coverage = self.decoding.length_penalty, self.decoding.coverage_penalty
@@ -197,6 +195,11 @@ class TextPairsTask(Seq2SeqTask, ABC):
         if self.sink:
             fertility = build_fertility(config.model.fertility, data, config.seed, device)
         super().__init__(config, data.source, data.target, data.splits, device, fertility)
+
+    @staticmethod
+    @abstractmethod
+    def find_corpus(config: Any) -> ParallelCorpus:
+        """Find the files of the corpus of a configuration."""
 
     @abstractmethod
     def score(self, split: str, outputs: Sequence[Words]) -> Evaluation:
@@ -296,8 +299,8 @@ class TextPairsTask(Seq2SeqTask, ABC):
         """Return vocabularies, merges and properties of the corpus; see ``Predictor``."""
         data, kept = self.data, ("name", "source", "target", "tokenised", "unknown")
         return {
-            "source": data.source.to_json(),
-            "target": data.target.to_json(),
+            "source": data.source.tokens,
+            "target": data.target.tokens,
             "codes": data.codes,
             "corpus": {name: getattr(data.corpus, name) for name in kept},
         }

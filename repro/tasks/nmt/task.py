@@ -1,13 +1,10 @@
 """Machine translation: metrics of the outputs, and the check of the corpus."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache, partial
-from typing import Any
 
-import torch
-
-from repro.config.schema.text_pairs import NmtRun
+from repro.config.schema.text_pairs import NmtConfig, NmtRun
 from repro.data.alignment.model import TwoWayAligner, train_two_way
 from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
@@ -26,16 +23,12 @@ _warn = cache(logging.getLogger(__name__).warning)
 class NmtTask(TextPairsTask):
     """Machine translation from one language to another."""
 
-    def __init__(
-        self, config: NmtRun, device: torch.device, stored: Mapping[str, Any] | None = None
-    ) -> None:
-        super().__init__(config, partial(parallel_corpus, config), device, stored)
-        self.tuned_metric, jar = config.task.tuned_metric, config.corpus_path / METEOR_JAR
-        self.meteor_jar = jar if jar.is_file() else None
+    task: NmtConfig
+    find_corpus = staticmethod(parallel_corpus)
 
     def quality(self, outputs: Sequence[Words]) -> float:
         """Return ``task.tuned_metric``, a BLEU of tokenized text, on the validation data."""
-        return METRICS[self.tuned_metric].value(Translations(outputs, self._references("dev")))
+        return METRICS[self.task.tuned_metric].value(Translations(outputs, self._references("dev")))
 
     def score(self, split: str, outputs: Sequence[Words]) -> Evaluation:
         """Compute BLEU variants, REP, DROP, METEOR 1.5 if installed, and for English NLTK's METEOR.
@@ -57,8 +50,9 @@ class NmtTask(TextPairsTask):
             plain=plain,
         )
         found = score_outputs(split, texts)
-        if self.meteor_jar is not None:
-            score = meteor(*texts.lines, jar=self.meteor_jar, language=corpus.target)
+        jar = self.config.corpus_path / METEOR_JAR
+        if jar.is_file():
+            score = meteor(*texts.lines, jar=jar, language=corpus.target)
             found.values[f"{split}/meteor"] = score
         return found
 

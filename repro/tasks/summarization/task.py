@@ -1,11 +1,7 @@
 """Sentence summarization: metrics of the outputs, and the check of the corpus."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
-
-import torch
 
 from repro.config.schema.text_pairs import SummarizationRun
 from repro.data.parallel import read_pairs, stream_lines
@@ -18,13 +14,7 @@ from repro.tasks.text_pairs import TextPairsTask, Words, prepare_text
 class SummarizationTask(TextPairsTask):
     """Generation of titles from sentences."""
 
-    def __init__(
-        self,
-        config: SummarizationRun,
-        device: torch.device,
-        stored: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(config, partial(summary_corpus, config), device, stored)
+    find_corpus = staticmethod(summary_corpus)
 
     def quality(self, outputs: Sequence[Words]) -> float:
         """Average the F scores of ROUGE-1, ROUGE-2 and ROUGE-L on validation data."""
