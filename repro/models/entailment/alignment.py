@@ -30,11 +30,6 @@ class Alignment:
         return 2 * self.lengths.prod(1)
 
     @property
-    def unsolved(self) -> int:
-        """Number of alignment problems that were not solved to the tolerance."""
-        return sum(int((~solution.converged).sum()) for solution in self.solutions)
-
-    @property
     def nonzeros(self) -> Tensor:
         """Number of nonzero weights of each pair, summed over both directions, shape ``(B,)``."""
         forth = (self.premise_to_hypothesis != 0).sum((1, 2))
@@ -80,13 +75,6 @@ def cell_mask(scores: Tensor, lengths: Tensor) -> Tensor:
 
 FARTHEST = 2
 """Distances are clamped to this magnitude: all longer ones in a direction share one score."""
-
-MAX_ITER = 1000
-"""Default limit on iterations of the active set method.
-
-If scores are larger than one, a pair needs about as many as its solution has structures; while tiny
-transition scores decide among mixtures that are nearly equal, it needs several times as many.
-"""
 
 
 class TransitionScores(nn.Module):
@@ -136,13 +124,15 @@ class SparsemapAligner(Aligner):
     Args:
         structure: kind of structure to select.
         max_iter: limit on the solver's iterations for each solution. Solutions that reach it are
-            used as they are; ``Alignment.unsolved`` counts them.
+            used as they are. If scores are larger than one, a pair needs about as many iterations
+            as its solution has structures; while tiny transition scores decide among mixtures that
+            are nearly equal, it needs several times as many.
 
     Warns:
         ConvergenceWarning: only for the first batch with such a solution.
     """
 
-    def __init__(self, structure: Structure, max_iter: int) -> None:
+    def __init__(self, structure: Structure, max_iter: int = 1000) -> None:
         super().__init__()
         self.structure = structure
         self.max_iter = max_iter
@@ -179,15 +169,9 @@ class StructuredAligner(SparsemapAligner):
     """Symmetric alignment by the SparseMAP mixture of structures of word pairs.
 
     With maximal matchings (Niculae et al. 2018, §5.2, "Matching alignment") the weights of a word
-    of the shorter sentence sum to one, those of the longer to at most one.
-
-    Args:
-        structure: takes scores ``(B, m, n)`` and lengths ``(B, 2)``.
-        max_iter: see the base class.
+    of the shorter sentence sum to one, those of the longer to at most one. The structure takes
+    scores ``(B, m, n)`` and lengths ``(B, 2)``.
     """
-
-    def __init__(self, structure: Structure, max_iter: int = MAX_ITER) -> None:
-        super().__init__(structure, max_iter)
 
     def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
         """Align a batch; the two weight matrices are transposes of each other."""
@@ -206,7 +190,7 @@ class SequentialAligner(SparsemapAligner):
         Niculae et al. (2018), §5.2, "Sequential alignment".
     """
 
-    def __init__(self, max_iter: int = MAX_ITER) -> None:
+    def __init__(self, max_iter: int = 1000) -> None:
         super().__init__(LinearChain(), max_iter)
         self.premise_to_hypothesis = TransitionScores()
         self.hypothesis_to_premise = TransitionScores()
