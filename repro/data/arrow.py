@@ -1,6 +1,6 @@
 """Encoded pairs in Arrow files, written in pieces and read by memory mapping."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -49,6 +49,3 @@ class ArrowPairs(Sequence[Pair]):
         if not 0 <= index < len(self):
             raise IndexError(f"pair {index} of {len(self)}")
         return Pair(self._source[index].as_py(), self._target[index].as_py())
-
-    def __iter__(self) -> Iterator[Pair]:
-        return (self[index] for index in range(len(self)))

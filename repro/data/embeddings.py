@@ -42,28 +42,17 @@ class FoundVectors:
     vectors: Tensor
 
 
-def word_vectors(
-    vocabulary: Vocabulary, choice: WordVectorConfig, seed: int, glove: Path | None, cache_dir: Path
-) -> Tensor:
-    """Return vectors of all words, ``(len(vocabulary), vector_size)``; see :func:`place_vectors`.
+def glove_vectors(
+    path: Path, vocabulary: Vocabulary, dimension: int, cache_dir: Path
+) -> FoundVectors:
+    """Return the vectors that a GloVe file has of a vocabulary; see :func:`read_glove`.
 
-    Args:
-        vocabulary: words, in the order of the rows and of the draws.
-        choice: source and size of the vectors.
-        seed: seed of the draws.
-        glove: file for the source ``"glove"``; ``None`` for random vectors.
-        cache_dir: folder of cached vectors.
-
-    Raises:
-        DataError: the file is missing or malformed, or contains no word of the vocabulary.
+    They are cached by the content of the file, the vocabulary and the dimension.
     """
-    if glove is None:
-        return place_vectors(vocabulary, choice, seed, None)
     words = sha256_of("\n".join(vocabulary.tokens).encode())
-    key = _key(glove_fingerprint(glove, cache_dir), words, choice.vector_size)
-    read = partial(read_glove, glove, vocabulary, choice.vector_size)
-    found = kept_vectors(cache_dir / f"{key}.safetensors", read)
-    return place_vectors(vocabulary, choice, seed, found)
+    key = _key(glove_fingerprint(path, cache_dir), words, dimension)
+    read = partial(read_glove, path, vocabulary, dimension)
+    return kept_vectors(cache_dir / f"{key}.safetensors", read)
 
 
 def place_vectors(

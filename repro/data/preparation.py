@@ -97,7 +97,7 @@ def prepare(
     identity |= asdict(encoding) | {"sink": sink}
     encoded = cached_stage(cache, "encoded", identity, partial(_write_ids, pieces, encoding, sink))
     source, target = (
-        Vocabulary.from_json(json.loads((encoded / f"{name}.json").read_text(encoding="utf-8")))
+        Vocabulary(json.loads((encoded / f"{name}.json").read_text(encoding="utf-8")))
         for name in ("source", "target")
     )
     splits = {split: ArrowPairs(encoded / f"{split}.arrow") for split in corpus.splits}
@@ -278,7 +278,7 @@ def _write_ids(pieces: Path, settings: EncodingSettings, sink: bool, folder: Pat
     else:
         source, target = frequent(0, extra=extra), frequent(1)
     for name, vocabulary in (("source", source), ("target", target)):
-        atomic_write_json(folder / f"{name}.json", vocabulary.to_json())
+        atomic_write_json(folder / f"{name}.json", vocabulary.tokens)
     unknown = dict.fromkeys(extra, SPECIALS[Vocabulary.UNK])  # no word of a text is the sink
     for split in _splits(pieces):
         texts = read_pairs(_files(pieces, split))

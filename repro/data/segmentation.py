@@ -14,7 +14,7 @@ from repro.atomic import atomic_write_text
 SEPARATOR = "@@"
 """Suffix of every subword that does not end a word."""
 _CACHE_SIZE = 1 << 19
-"""Maximum number of words whose subwords are cached; a full cache is cleared."""
+"""Maximum number of words whose subwords are cached."""
 
 
 @lru_cache(maxsize=8)
@@ -48,8 +48,14 @@ class SubwordSegmenter:
 
     def __init__(self, codes: str) -> None:
         self._codes = codes
-        self._bpe = BPE(io.StringIO(codes), separator=SEPARATOR)
-        self._pieces: dict[str, str] = {}
+        bpe = BPE(io.StringIO(codes), separator=SEPARATOR)
+
+        @lru_cache(_CACHE_SIZE)
+        def pieces(word: str) -> str:
+            bpe.cache.clear()  # which would grow without bound
+            return " ".join(bpe.segment_tokens([word]))
+
+        self._pieces = pieces
 
     @classmethod
     def learn(cls, sentences: Iterable[str], merges: int) -> "SubwordSegmenter":
@@ -74,15 +80,7 @@ class SubwordSegmenter:
 
     def __call__(self, sentence: str) -> str:
         """Split the words of a tokenized sentence into subwords."""
-        found = []
-        for word in filter(None, sentence.strip("\r\n ").split(" ")):
-            if word not in self._pieces:
-                if len(self._pieces) >= _CACHE_SIZE:
-                    self._pieces.clear()
-                self._pieces[word] = " ".join(self._bpe.segment_tokens([word]))
-                self._bpe.cache.clear()  # which would grow without bound
-            found.append(self._pieces[word])
-        return " ".join(found)
+        return " ".join(map(self._pieces, filter(None, sentence.strip("\r\n ").split(" "))))
 
 
 def join_subwords(tokens: Sequence[str]) -> list[str]:

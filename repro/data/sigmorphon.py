@@ -39,13 +39,10 @@ class SigmorphonCorpus:
     """Examples of all chosen languages, concatenated in alphabetical order of the languages.
 
     Attributes:
-        setting: ``"medium"`` (about 1,000 training examples per language), ``"high"`` (10,000), or
-            ``"own"`` for word lists of a user.
         languages: the chosen languages, sorted.
         fingerprint: SHA-256 over the names and the SHA-256 of every file that was read.
     """
 
-    setting: str
     languages: list[str]
     train: list[Inflection]
     dev: list[Inflection]
@@ -104,7 +101,7 @@ def load(data_dir: Path, setting: str, languages: list[str] | None = None) -> Si
 
     Args:
         data_dir: folder that holds ``conll2018/task1``, or ``conll2018``, or ``task1`` itself.
-        setting: ``"medium"`` or ``"high"``.
+        setting: ``"medium"`` (about 1,000 training examples per language) or ``"high"`` (10,000).
         languages: names as in the files; ``None`` means all with training data of the setting.
 
     Raises:
@@ -146,7 +143,7 @@ def load(data_dir: Path, setting: str, languages: list[str] | None = None) -> Si
             f"(in {task_dir}); leave them out of task.languages, or set "
             f"task.setting={'high' if setting == 'medium' else 'medium'}"
         )
-    return _read({language: files[language] for language in chosen}, setting, f"; {FETCH_HINT}")
+    return _read({language: files[language] for language in chosen}, f"; {FETCH_HINT}")
 
 
 def load_word_lists(folder: Path, languages: list[str] | None = None) -> SigmorphonCorpus:
@@ -171,10 +168,10 @@ def load_word_lists(folder: Path, languages: list[str] | None = None) -> Sigmorp
             raise DataError(
                 f"task.languages: {folder} has no {language}-train; it has {', '.join(files)}"
             )
-    return _read({language: files[language] for language in chosen}, "own")
+    return _read({language: files[language] for language in chosen})
 
 
-def _read(files: Mapping[str, Path], setting: str, advice: str = "") -> SigmorphonCorpus:
+def _read(files: Mapping[str, Path], advice: str = "") -> SigmorphonCorpus:
     """Read all splits of each language; ``files`` has the training file of each."""
     splits: dict[str, list[Inflection]] = {"train": [], "dev": [], "test": []}
     lines = []
@@ -186,4 +183,4 @@ def _read(files: Mapping[str, Path], setting: str, advice: str = "") -> Sigmorph
             examples += read_file(path, language)
             lines.append(f"{path.parent.name}/{path.name} {sha256_of_file(path)}\n")
     fingerprint = sha256_of("".join(sorted(lines)).encode())
-    return SigmorphonCorpus(setting, list(files), fingerprint=fingerprint, **splits)
+    return SigmorphonCorpus(list(files), fingerprint=fingerprint, **splits)

@@ -72,18 +72,3 @@ class Vocabulary:
             if index not in (self.PAD, self.BOS):
                 symbols.append(self.tokens[index])
         return symbols
-
-    def to_json(self) -> list[str]:
-        """Return the symbols as a list that ``json`` can write, the input of :meth:`from_json`."""
-        return list(self.tokens)
-
-    @classmethod
-    def from_json(cls, tokens: object) -> "Vocabulary":
-        """Build the vocabulary from the result of :meth:`to_json`.
-
-        Raises:
-            ValueError: ``tokens`` is not a list of strings or not a valid vocabulary.
-        """
-        if not isinstance(tokens, list) or not all(isinstance(t, str) for t in tokens):
-            raise ValueError("a stored vocabulary is a list of strings")
-        return cls(tokens)

@@ -15,7 +15,7 @@ from repro.config.schema.checks import part_of
 from repro.config.schema.nli import NliReading, PairRun, PairTaskConfig
 from repro.data.batching import EncodedPairs, NliBatch, epoch_batches, ordered_batches
 from repro.data.cooccurrence import cooccurrence_vectors
-from repro.data.embeddings import kept_vectors, place_vectors, word_vectors
+from repro.data.embeddings import FoundVectors, glove_vectors, kept_vectors, place_vectors
 from repro.data.files import numbered_lines, sha256_of
 from repro.data.nli import (
     NliExample,
@@ -97,7 +97,7 @@ def encode_corpus(config: PairRun) -> EncodedCorpus:
 
 def restored_corpus(stored: Mapping[str, Any]) -> EncodedCorpus:
     """Return labels and vocabulary alone, from :meth:`EntailmentTask.preparation`."""
-    vocabulary = Vocabulary.from_json(stored["words"])
+    vocabulary = Vocabulary(stored["words"])
     empty = PairSplit([], EncodedPairs([], vocabulary))
     return EncodedCorpus(vocabulary, tuple(stored["labels"]), empty, empty, empty)
 
@@ -114,10 +114,15 @@ def vectors_of(config: PairRun, vocabulary: Vocabulary) -> Tensor:
     Raises:
         DataError: the file of word vectors is missing or malformed, or the text has too few words.
     """
-    model, cache = config.model, vectors_dir(config)
-    if model.vectors != "text":
-        return word_vectors(vocabulary, model, config.seed, glove_file(config), cache)
+    model, found = config.model, None
+    if model.vectors == "text":
+        found = _text_vectors(config, vocabulary)
+    elif (glove := glove_file(config)) is not None:
+        found = glove_vectors(glove, vocabulary, model.vector_size, vectors_dir(config))
+    return place_vectors(vocabulary, model, config.seed, found)
 
+
+def _text_vectors(config: PairRun, vocabulary: Vocabulary) -> FoundVectors:
     def text() -> Iterator[Sequence[str]]:
         """Yield the sentences of the training pairs, then those of the files of ``data.text``."""
         yield from _sentences([encode_corpus(config).train.examples])
@@ -125,13 +130,13 @@ def vectors_of(config: PairRun, vocabulary: Vocabulary) -> Tensor:
             for _, line in numbered_lines(path.read_bytes(), path):
                 yield punctuation_words(line.lower() if config.data.lowercase else line)
 
-    size, deviation = model.vector_size, model.embedding_std
+    size, deviation = config.model.vector_size, config.model.embedding_std
     reading = repr(part_of(NliReading, config.data))
     origin = [str(_VECTORS_VERSION), identify(config).fingerprint, reading]
     content = [*origin, *vocabulary.tokens, str(size), str(deviation)]
-    stored = cache / f"text-{sha256_of(chr(10).join(content).encode())[:16]}.safetensors"
-    found = kept_vectors(stored, lambda: cooccurrence_vectors(text(), vocabulary, size, deviation))
-    return place_vectors(vocabulary, model, config.seed, found)
+    digest = sha256_of(chr(10).join(content).encode())[:16]
+    stored = vectors_dir(config) / f"text-{digest}.safetensors"
+    return kept_vectors(stored, lambda: cooccurrence_vectors(text(), vocabulary, size, deviation))
 
 
 @lru_cache(maxsize=2)
@@ -321,7 +326,7 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
 
     def preparation(self) -> dict[str, Any]:
         """Return the vocabulary and the labels; see ``Predictor``."""
-        return {"words": self.data.vocabulary.to_json(), "labels": self.data.labels}
+        return {"words": self.data.vocabulary.tokens, "labels": self.data.labels}
 
     def read(self, lines: Iterable[tuple[int, str]], path: Path) -> Iterator[NliExample]:
         """Read pairs as TSV or JSON objects; see :func:`~repro.data.nli.read_unlabeled`."""

@@ -2,12 +2,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from repro.config.schema.nli import WordVectorConfig
 from repro.data.embeddings import (
     glove_fingerprint,
+    glove_vectors,
+    place_vectors,
     read_glove,
-    word_vectors,
 )
 from repro.data.files import sha256_of
 from repro.data.vocabulary import SPECIALS, Vocabulary
@@ -26,6 +28,10 @@ def glove(tmp_path: Path) -> Path:
     return path
 
 
+def placed(glove: Path, cache: Path, words: Vocabulary = VOCABULARY, seed: int = 3) -> Tensor:
+    return place_vectors(words, GLOVE, seed, glove_vectors(glove, words, 2, cache))
+
+
 def test_only_the_vocabulary_is_read_and_the_first_counts(glove: Path) -> None:
     found = read_glove(glove, VOCABULARY, 2)
     assert found.rows.tolist() == [4, 6, 7]
@@ -39,19 +45,19 @@ def test_a_byte_order_mark_is_no_part_of_the_first_word(glove: Path) -> None:
 
 
 def test_other_words_are_drawn_and_padding_is_zero(glove: Path, tmp_path: Path) -> None:
-    vectors = word_vectors(VOCABULARY, GLOVE, 3, glove, tmp_path)
+    vectors = placed(glove, tmp_path)
     assert vectors[4].tolist() == [5.0, 6.0]
     assert vectors[0].tolist() == [0.0, 0.0]
     assert (vectors[[1, 2, 3, 5]] != 0).all()
-    again = word_vectors(VOCABULARY, GLOVE, 3, glove, tmp_path)
+    again = placed(glove, tmp_path)
     assert torch.equal(vectors, again)
-    other = word_vectors(VOCABULARY, GLOVE, 4, glove, tmp_path)
+    other = placed(glove, tmp_path, seed=4)
     assert torch.equal((vectors != other).all(1).nonzero()[:, 0], torch.tensor([1, 2, 3, 5]))
 
 
-def test_random_vectors_have_the_deviation(tmp_path: Path) -> None:
+def test_random_vectors_have_the_deviation() -> None:
     large = Vocabulary([*SPECIALS, *map(str, range(20_000))])
-    vectors = word_vectors(large, RANDOM, 0, None, tmp_path)
+    vectors = place_vectors(large, RANDOM, 0, None)
     assert vectors.shape == (20_004, 3)
     assert vectors[1:].std().item() == pytest.approx(0.5, rel=0.02)
     assert vectors[1:].mean().item() == pytest.approx(0.0, abs=0.02)
@@ -59,24 +65,24 @@ def test_random_vectors_have_the_deviation(tmp_path: Path) -> None:
 
 def test_what_was_read_is_cached(glove: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    first = word_vectors(VOCABULARY, GLOVE, 3, glove, cache)
+    first = placed(glove, cache)
     (stored,) = cache.glob("*.safetensors")
     written = stored.stat().st_mtime_ns
-    second = word_vectors(VOCABULARY, GLOVE, 3, glove, cache)
+    second = placed(glove, cache)
     assert torch.equal(first, second)
     assert stored.stat().st_mtime_ns == written
     stored.write_bytes(b"broken")
-    assert torch.equal(word_vectors(VOCABULARY, GLOVE, 3, glove, cache), first)
+    assert torch.equal(placed(glove, cache), first)
     assert stored.read_bytes() != b"broken"
 
 
 def test_cache_follows_file_vocabulary_and_dimension(glove: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    word_vectors(VOCABULARY, GLOVE, 3, glove, cache)
+    placed(glove, cache)
     smaller = Vocabulary([*SPECIALS, "cat", "dog"])
-    assert word_vectors(smaller, GLOVE, 3, glove, cache)[5].tolist() == [5.0, 6.0]
+    assert placed(glove, cache, smaller)[5].tolist() == [5.0, 6.0]
     glove.write_text(LINES.replace("dog 5 6", "dog 55 66"), encoding="utf-8")
-    changed = word_vectors(VOCABULARY, GLOVE, 3, glove, cache)
+    changed = placed(glove, cache)
     assert changed[4].tolist() == [55.0, 66.0]
     assert len(list(cache.glob("*.safetensors"))) == 3
 
@@ -113,4 +119,4 @@ def test_absent_vectors_name_the_choices(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"none.txt of data\.glove is missing: .*model\.vectors=random"
     ):
-        word_vectors(VOCABULARY, GLOVE, 0, tmp_path / "none.txt", tmp_path)
+        glove_vectors(tmp_path / "none.txt", VOCABULARY, 2, tmp_path)

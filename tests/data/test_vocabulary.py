@@ -1,5 +1,3 @@
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,23 +47,13 @@ def test_words_that_look_special_are_unknown() -> None:
     assert vocabulary.encode([*SPECIALS, "a"]) == [Vocabulary.UNK] * len(SPECIALS) + [4]
 
 
-def test_json_round_trip() -> None:
-    vocabulary = Vocabulary.build(["añ ü"])
-    stored = json.dumps(vocabulary.to_json())
-    restored = Vocabulary.from_json(json.loads(stored))
-    assert restored == vocabulary
-    assert hash(restored) == hash(vocabulary)
-
-
 @pytest.mark.parametrize(
-    ("stored", "message"),
+    ("tokens", "message"),
     [
-        ({"a": 1}, "list of strings"),
-        (["<pad>", 3], "list of strings"),
         (["a", "b"], "begins with"),
         ([*SPECIALS, "x", "x"], r"more often: \['x'\]"),
     ],
 )
-def test_from_json_refuses_what_is_no_vocabulary(stored: object, message: str) -> None:
+def test_what_is_no_vocabulary_is_refused(tokens: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Vocabulary.from_json(stored)
+        Vocabulary(tokens)

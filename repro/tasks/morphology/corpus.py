@@ -77,6 +77,6 @@ def _encode(folder: Path, setting: str | None, languages: tuple[str, ...] | None
 
 def restored_corpus(stored: Mapping[str, Any]) -> EncodedCorpus:
     """Return languages and vocabularies alone, from :meth:`MorphologyTask.preparation`."""
-    corpus = SigmorphonCorpus("", stored["languages"], [], [], [], fingerprint="")
-    source, target = (Vocabulary.from_json(stored[side]) for side in ("source", "target"))
+    corpus = SigmorphonCorpus(stored["languages"], [], [], [], fingerprint="")
+    source, target = (Vocabulary(stored[side]) for side in ("source", "target"))
     return EncodedCorpus(corpus, source, target, [], [], [])

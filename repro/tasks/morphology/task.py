@@ -175,7 +175,7 @@ class MorphologyTask(Seq2SeqTask):
     def preparation(self) -> dict[str, Any]:
         """Return languages and vocabularies; see ``Predictor``."""
         data = self.data
-        sides = {"source": data.source.to_json(), "target": data.target.to_json()}
+        sides = {"source": data.source.tokens, "target": data.target.tokens}
         return {"languages": data.corpus.languages, **sides}
 
     def read(self, lines: Iterable[tuple[int, str]], path: Path) -> Iterator[Example]:

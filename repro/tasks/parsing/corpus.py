@@ -45,7 +45,7 @@ def identify(config: ParsingRun) -> CorpusIdentity:
 
 def restored_treebank(stored: Mapping[str, Any]) -> EncodedTreebank:
     """Return vocabularies alone, from :meth:`ParsingTask.preparation`."""
-    words, tags = (Vocabulary.from_json(stored[side]) for side in ("words", "tags"))
+    words, tags = (Vocabulary(stored[side]) for side in ("words", "tags"))
     encoder = TreeEncoder(words, tags, stored["frequency"], stored["column"])
     return EncodedTreebank(Treebank("", [], [], [], "", {}), encoder, [], [], [])
 

@@ -288,7 +288,7 @@ class ParsingTask:
     def preparation(self) -> dict[str, Any]:
         """Return the vocabularies of words and tags; see ``Predictor``."""
         encoder = self.data.encoder
-        vocabularies = {"words": encoder.words.to_json(), "tags": encoder.tags.to_json()}
+        vocabularies = {"words": encoder.words.tokens, "tags": encoder.tags.tokens}
         return {**vocabularies, "frequency": encoder.frequency, "column": encoder.tag_column}
 
     def read(self, lines: Iterable[tuple[int, str]], path: Path) -> Iterator[Sentence]:
