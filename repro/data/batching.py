@@ -56,16 +56,8 @@ def collate(pairs: Sequence[Pair], indices: Sequence[int]) -> Seq2SeqBatch:
     Args:
         pairs: the whole split.
         indices: positions in ``pairs``, in the order of the rows.
-
-    Raises:
-        ValueError: no index, an empty source, or a target that holds ``EOS`` already.
     """
-    if not indices:
-        raise ValueError("a batch needs at least one example")
     chosen = [pairs[index] for index in indices]
-    for index, pair in zip(indices, chosen, strict=True):
-        if not pair.source or Vocabulary.EOS in pair.target:
-            raise ValueError(f"example {index}: a nonempty source and a target without EOS needed")
     sources = [torch.tensor(pair.source) for pair in chosen]
     targets = [torch.tensor([*pair.target, Vocabulary.EOS]) for pair in chosen]
     return Seq2SeqBatch(
@@ -126,13 +118,7 @@ class EncodedPairs:
         return keys
 
     def collate(self, indices: Sequence[int]) -> NliBatch:
-        """Make a batch of the pairs at ``indices``, in that order.
-
-        Raises:
-            ValueError: ``indices`` is empty.
-        """
-        if not indices:
-            raise ValueError("a batch needs at least one pair")
+        """Make a batch of the pairs at ``indices``, in that order."""
         rows = np.asarray(indices, dtype=np.int64)
         labels = torch.from_numpy(self._labels[rows])
         premises, hypotheses = self._premises.padded(rows), self._hypotheses.padded(rows)
@@ -234,8 +220,6 @@ def ordered_batches(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
 
 def _cut(indices: list[int], batch_size: int, batches: int = 1) -> list[list[int]]:
     """Cut indices into pieces of ``batches * batch_size``; the last one may be smaller."""
-    if batch_size < 1:
-        raise ValueError(f"batch_size is at least 1, not {batch_size}")
     size = batches * batch_size
     return [indices[start : start + size] for start in range(0, len(indices), size)]
 

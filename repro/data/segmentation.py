@@ -62,12 +62,7 @@ class SubwordSegmenter:
         """Learn merges from tokenized sentences; ties are broken by the symbols.
 
         Sentences are read once and not stored: memory grows with the number of distinct words.
-
-        Raises:
-            ValueError: ``merges`` is less than 1.
         """
-        if merges < 1:
-            raise ValueError(f"merges is at least 1, not {merges}")
         codes = io.StringIO()
         # Suppress the progress bar of the library, which would also go into log files.
         with contextlib.redirect_stderr(io.StringIO()):

@@ -1,4 +1,3 @@
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,19 +30,6 @@ def test_to_keeps_every_field() -> None:
     for name in Seq2SeqBatch.__dataclass_fields__:
         assert getattr(moved, name).device.type == "meta"
         assert getattr(moved, name).shape == getattr(batch, name).shape
-
-
-@pytest.mark.parametrize(
-    ("pairs", "indices", "message"),
-    [
-        (PAIRS, [], "at least one example"),
-        ([Pair([], [4])], [0], "example 0: a nonempty source"),
-        ([Pair([4], [4]), Pair([4], [5, 3])], [0, 1], "example 1: .* target without EOS"),
-    ],
-)
-def test_collate_refuses(pairs: list[Pair], indices: list[int], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        collate(pairs, indices)
 
 
 @given(lengths_lists, st.integers(1, 7), st.integers(0, 99), st.integers(0, 9))
@@ -87,10 +73,3 @@ def test_ordered_batches_rise_in_length(lengths: list[int], batch_size: int) -> 
     flat = [index for batch in batches for index in batch]
     assert flat == sorted(range(len(lengths)), key=lambda index: (lengths[index], index))
     assert all(len(batch) == batch_size for batch in batches[:-1])
-
-
-def test_batch_size_must_be_positive() -> None:
-    with pytest.raises(ValueError, match="at least 1, not 0"):
-        ordered_batches([1], 0)
-    with pytest.raises(ValueError, match="at least 1, not -1"):
-        epoch_batches([1], -1, 0, 0)

@@ -36,11 +36,6 @@ def test_collate_is_as_wide_as_its_longest(pairs: EncodedPairs) -> None:
     assert (batch.premise.shape, batch.hypothesis.shape) == ((1, 1), (1, 2))
 
 
-def test_collate_refuses_nothing(pairs: EncodedPairs) -> None:
-    with pytest.raises(ValueError, match="at least one pair"):
-        pairs.collate([])
-
-
 def test_to_keeps_every_field(pairs: EncodedPairs) -> None:
     batch = pairs.collate([0, 1])
     moved = batch.to("meta")

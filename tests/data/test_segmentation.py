@@ -4,7 +4,6 @@ import io
 import itertools
 from collections import Counter
 
-import pytest
 from subword_nmt.apply_bpe import BPE
 
 from repro.data.segmentation import (
@@ -78,8 +77,3 @@ def test_codes_survive_a_file(tmp_path):
     segmenter.save(tmp_path / "codes")
     again = SubwordSegmenter((tmp_path / "codes").read_text(encoding="utf-8"))
     assert again("lowest newer") == segmenter("lowest newer")
-
-
-def test_a_number_of_merges_below_one_is_refused():
-    with pytest.raises(ValueError, match="at least 1"):
-        SubwordSegmenter.learn(TEXT, merges=0)

@@ -145,11 +145,6 @@ def test_used_up_fertilities_without_a_sink_are_refused():
         net(batch.source, batch.source_lengths, torch.tensor([[4, 5, 6, 3]]))
 
 
-def test_a_fertility_is_positive():
-    with pytest.raises(ValueError, match="positive"):
-        ConstantFertility(0.0, None)
-
-
 def test_table_and_tagger_give_their_bounds_and_an_unbounded_sink():
     source = torch.tensor([[4, 5, SINK], [6, SINK, 0]])
     mask = source > 0

@@ -46,8 +46,6 @@ class ConstantFertility(Fertility):
 
     def __init__(self, value: float, sink: int | None) -> None:
         super().__init__(sink)
-        if not value > 0:
-            raise ValueError(f"a fertility must be positive, got {value}")
         self.value = value
 
     def bounds(self, source: Tensor, mask: Tensor) -> Tensor:
