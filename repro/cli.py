@@ -423,12 +423,7 @@ def data(parsed: argparse.Namespace) -> int:
     if corpus is not None and "=" in corpus:
         corpus, settings = None, [corpus, *settings]
     folder = _folder(settings, "data_dir")
-    if parsed.json and parsed.action != "fetch":
-        found = commands.described(parsed.action, corpus, folder)
-        print(json.dumps(found, indent=1, ensure_ascii=False))
-        complete = parsed.action == "list" or (found and all(one["complete"] for one in found))
-        return 0 if complete else 1
-    return commands.run(parsed.action, corpus, folder)
+    return commands.run(parsed.action, corpus, folder, parsed.json)
 
 
 def predict(parsed: argparse.Namespace) -> int:

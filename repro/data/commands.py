@@ -1,5 +1,6 @@
 """Commands ``repro data list``, ``fetch`` and ``verify``."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,30 +15,33 @@ HUB = "@hub"
 """Suffix of a corpus name that denotes its copy on the Hugging Face Hub: ``NAME@hub``."""
 
 
-def run(action: str, corpus: str | None, data_dir: Path) -> int:
+def run(action: str, corpus: str | None, data_dir: Path, as_json: bool = False) -> int:
     """Run one action and print its results.
 
     Args:
         action: ``"list"``, ``"fetch"`` or ``"verify"``.
         corpus: name of one corpus; ``None`` lists all, or verifies all that were fetched.
         data_dir: folder of the corpora.
+        as_json: print :func:`described` instead; ``fetch`` ignores it.
 
     Returns:
         Exit status: 0, or 1 if a corpus is incomplete or there was nothing to verify.
 
     Raises:
-        DataError: unknown action or corpus, no corpus named to fetch, or a failed download.
+        DataError: unknown corpus, no corpus named to fetch, or a failed download.
     """
     every = declared_corpora()
-    if action not in ("list", "fetch", "verify"):
-        raise DataError(f"unknown action {action!r}: choose list, fetch or verify")
     if action == "fetch":
         return _fetch(every, corpus, data_dir)
-    if action == "verify":
-        return _verify(every, described(action, corpus, data_dir), data_dir)
-    for name in [*every] if corpus is None else _chosen(every, corpus, data_dir):
-        describe(every[name.removesuffix(HUB)], data_dir)
-    return 0
+    rows = described(action, corpus, data_dir)
+    if as_json:
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+    elif action == "verify":
+        _print_verified(every, rows, data_dir)
+    else:
+        for row in rows:
+            describe(every[row["name"].removesuffix(HUB)], data_dir)
+    return 0 if action == "list" or (rows and all(row["complete"] for row in rows)) else 1
 
 
 def described(action: str, corpus: str | None, data_dir: Path) -> list[dict[str, Any]]:
@@ -56,7 +60,8 @@ def described(action: str, corpus: str | None, data_dir: Path) -> list[dict[str,
             row |= {"title": one.title, "tasks": one.tasks, "licence": one.licence}
             row |= {"found": (data_dir / one.folder).exists(), "how_to_get": one.how_to_get}
         else:
-            row |= _verified(one, data_dir, name.endswith(HUB))
+            found = verify(one, data_dir, name.endswith(HUB))
+            row |= {**vars(found), "complete": found.complete}
         rows.append(row)
     return rows
 
@@ -64,8 +69,8 @@ def described(action: str, corpus: str | None, data_dir: Path) -> list[dict[str,
 def _chosen(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> list[str]:
     """Return one corpus, or all of which files are found: a partial fetch leaves no receipt."""
     if corpus is not None:
-        if corpus not in {*every, *(name + HUB for name, one in every.items() if one.hub)}:
-            raise DataError(f"unknown corpus {corpus!r}; there are: {', '.join(sorted(every))}")
+        if corpus not in (known := sorted([*every, *_on_hub(every)])):
+            raise DataError(f"unknown corpus {corpus!r}; there are: {', '.join(known)}")
         return [corpus]
     names = []
     for name, one in every.items():
@@ -77,9 +82,12 @@ def _chosen(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> 
     return names
 
 
+def _on_hub(every: Mapping[str, Corpus]) -> list[str]:
+    return sorted(name + HUB for name, one in every.items() if one.hub)
+
+
 def _fetch(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> int:
-    fetchable = sorted(name for name, one in every.items() if one.downloads)
-    fetchable += sorted(name + HUB for name, one in every.items() if one.hub)
+    fetchable = sorted(name for name, one in every.items() if one.downloads) + _on_hub(every)
     if corpus is None:
         raise DataError(f"fetch needs a corpus; there are: {', '.join(fetchable)}")
     declared = every.get(corpus.removesuffix(HUB))
@@ -98,8 +106,9 @@ def _fetch(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> i
     return 0
 
 
-def _verify(every: Mapping[str, Corpus], rows: list[dict[str, Any]], data_dir: Path) -> int:
-    """Print the result of :func:`described`; return the exit status."""
+def _print_verified(
+    every: Mapping[str, Corpus], rows: list[dict[str, Any]], data_dir: Path
+) -> None:
     if not rows:
         print(f"nothing has been fetched into {data_dir}; repro data list shows what there is")
     for found in rows:
@@ -113,7 +122,7 @@ def _verify(every: Mapping[str, Corpus], rows: list[dict[str, Any]], data_dir: P
                 print(f"  to get it: {declared.how_to_get}")
             continue
         expected = found["right"] + len(found["missing"]) + len(found["corrupt"])
-        print(f"{name}: {found['right']} of {expected} files are right in {data_dir}")
+        print(f"{name}: {found['right']} of {expected} files are correct in {data_dir}")
         for state in ("missing", "corrupt"):
             absent = found[state]
             for path in absent[:SHOWN]:
@@ -122,20 +131,6 @@ def _verify(every: Mapping[str, Corpus], rows: list[dict[str, Any]], data_dir: P
                 print(f"  {state}  … and {len(absent) - SHOWN} more")
         if not found["complete"]:
             print(f"  repair with: repro data fetch {name} data_dir={data_dir}")
-    return 0 if rows and all(found["complete"] for found in rows) else 1
-
-
-def _verified(corpus: Corpus, data_dir: Path, hub: bool) -> dict[str, Any]:
-    """Return the number of correct files, and the others; all are correct without checksums."""
-    if corpus.downloads or hub:
-        found = verify(corpus, data_dir, hub)
-        right, missing, corrupt = found.correct, found.missing, found.corrupt
-        complete = found.complete
-    else:
-        missing = [path for path in corpus.expected if not any(data_dir.glob(path))]
-        right, corrupt = len(corpus.expected) - len(missing), []
-        complete = bool(corpus.expected) and not missing
-    return {"right": right, "missing": missing, "corrupt": corrupt, "complete": complete}
 
 
 def describe(corpus: Corpus, data_dir: Path) -> None:

@@ -38,16 +38,16 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Verification:
-    """Missing and corrupt files of a corpus, and the number of correct ones."""
+    """Number of correct files of a corpus, and the missing and corrupt ones."""
 
+    right: int
     missing: list[str]
     corrupt: list[str]
-    correct: int
 
     @property
     def complete(self) -> bool:
-        """Whether no file is missing or corrupt."""
-        return not self.missing and not self.corrupt
+        """Whether there are files, none of them missing or corrupt."""
+        return bool(self.right) and not self.missing and not self.corrupt
 
 
 def fetch(corpus: Corpus, data_dir: Path, progress: Progress) -> tuple[int, int]:
@@ -131,7 +131,7 @@ def fetch_from_hub(
         try:
             commit = str(HfApi().dataset_info(hub.repository, revision=hub.revision).sha)
         except (OSError, HfHubHTTPError) as error:
-            raise DataError(f"cannot ask the Hub for {hub.repository}: {error}") from error
+            raise DataError(f"cannot reach the Hub for {hub.repository}: {error}") from error
         base = f"hf://datasets/{hub.repository}@{commit}"
     paths: list[Path] = []
     for done, (split, pattern) in enumerate(hub.files.items(), start=1):
@@ -155,21 +155,25 @@ def verify(corpus: Corpus, data_dir: Path, hub: bool = False) -> Verification:
     """Compare every file of a corpus below ``data_dir`` with its checksum.
 
     Files from archives, or of the Hub's copy if ``hub``, have theirs in the receipt of the fetch.
+    A corpus that cannot be downloaded has no checksums: all files that are there count as correct.
 
     Raises:
         DataError: the receipt is malformed.
     """
+    if not (corpus.downloads or hub):
+        missing = [path for path in corpus.expected if not any(data_dir.glob(path))]
+        return Verification(len(corpus.expected) - len(missing), missing, [])
     plain = () if hub else corpus.downloads
     known = {one.path: one.checksum for one in plain if one.path is not None}
     path = receipt_path(corpus, data_dir, hub)
     fetched = read_receipt(path).files
     if not known and not fetched:
-        return Verification([path.name], [], 0)
+        return Verification(0, [path.name], [])
     known |= {name: f"sha256:{digest}" for name, digest in fetched.items()}
     wrong = [name for name, digest in known.items() if not _is_right(data_dir / name, digest)]
     missing = [name for name in wrong if not (data_dir / name).is_file()]
     corrupt = [name for name in wrong if name not in missing]
-    return Verification(missing, corrupt, len(known) - len(wrong))
+    return Verification(len(known) - len(wrong), missing, corrupt)
 
 
 @dataclass(frozen=True)
@@ -265,7 +269,7 @@ def _downloaded(download: Download, folder: Path) -> Path:
         )
     except (OSError, ValueError) as error:
         raise DataError(
-            f"cannot download {download.url} ({error}); run the same command again to go on"
+            f"cannot download {download.url} ({error}); run the same command again to resume"
         ) from error
     if download.checksum is not None:
         kind, _, expected = download.checksum.partition(":")

@@ -200,7 +200,7 @@ def test_verify_tells_missing_from_corrupt(source: Corpus, tmp_path: Path) -> No
     (tmp_path / "toy/c-test").write_bytes(b"")
     found = verify(source, tmp_path)
     assert (found.missing, found.corrupt) == (["toy/all/a-dev"], ["toy/c-test"])
-    assert found.correct == 1
+    assert found.right == 1
     assert not found.complete
 
 
@@ -221,7 +221,7 @@ def test_commands_fetch_verify_and_list(
     assert commands.run("fetch", "toy", data_dir) == 0
     assert "3 files downloaded, 0 already present" in capsys.readouterr().out
     assert commands.run("verify", None, data_dir) == 0
-    assert "3 of 3 files are right" in capsys.readouterr().out
+    assert "3 of 3 files are correct" in capsys.readouterr().out
     assert commands.run("list", None, data_dir) == 0
     listed = capsys.readouterr().out
     assert f"found: {data_dir / 'toy'}" in listed
@@ -243,7 +243,7 @@ def test_commands_fetch_verify_and_list(
     [
         ("fetch", None, "fetch needs a corpus; there are: iwslt2014, iwslt2017, "),
         ("verify", "nothing", "unknown corpus 'nothing'; there are: benchmark_fr, "),
-        ("delete", None, "unknown action 'delete'"),
+        ("verify", "nothing", "there are: .*, iwslt2017, iwslt2017@hub, "),
     ],
 )
 def test_commands_refuse(tmp_path: Path, action: str, corpus: str | None, message: str) -> None:
