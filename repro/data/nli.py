@@ -84,30 +84,21 @@ def load_nli(source: SentencePairs, data_dir: Path, reading: NliReading) -> NliC
         reading: how to tokenize and whether to check sizes, which are those before the split.
 
     Raises:
-        DataError: a file missing or malformed, not of the expected size, or a duplicate ``pairID``
-            in the part that is split.
+        DataError: a file is missing, malformed or not of the expected size, or a ``pairID`` is
+            repeated in the part that is split.
 
     References:
         Niculae et al. (2018), §5.2, footnote 3.
     """
-    parts, paths = {}, _paths(source, data_dir)
+    parts, paths = {}, archive_files(source, data_dir)
     for part, path in paths.items():
         parts[part] = read_file(path, reading)
         check_size(source, part, len(parts[part]), reading)
     if source.halved is not None:
         parts["dev"], parts["test"] = halves(parts.pop(source.halved))
     parts["train"] = _short_enough(source.name, parts["train"], reading)
-    digest = _fingerprint(paths)
+    digest = fingerprint(paths)
     return NliCorpus(source.name, fingerprint=digest, labels=LABELS, **parts)
-
-
-def nli_fingerprint(source: SentencePairs, data_dir: Path) -> str:
-    """Compute :attr:`NliCorpus.fingerprint` without parsing the files.
-
-    Raises:
-        DataError: a file is missing.
-    """
-    return _fingerprint(_paths(source, data_dir))
 
 
 def pair_files(folder: Path) -> dict[str, Path]:
@@ -155,13 +146,8 @@ def load_pairs(folder: Path, reading: NliReading) -> NliCorpus:
         first = 2 if path.suffix == ".tsv" else 1  # line 1 has the column names
         parts[split] = labeled(records[split], dict, reading, str(path), labels, first)
     parts["train"] = _short_enough(folder.name, parts["train"], reading)
-    digest = _fingerprint(paths)
+    digest = fingerprint(paths)
     return NliCorpus(folder.name, fingerprint=digest, labels=labels, **parts)
-
-
-def own_fingerprint(folder: Path) -> str:
-    """Compute :attr:`NliCorpus.fingerprint` of user-supplied pairs without parsing them."""
-    return _fingerprint(pair_files(folder))
 
 
 _KEYS = {
@@ -267,7 +253,8 @@ def read_unlabeled(
         yield NliExample(record["pairID"], premise, hypothesis, label=0)
 
 
-def _fingerprint(paths: Mapping[str, Path]) -> str:
+def fingerprint(paths: Mapping[str, Path]) -> str:
+    """Compute :attr:`NliCorpus.fingerprint` without parsing the files."""
     lines = (f"{path.name} {sha256_of_file(path)}\n" for path in sorted(paths.values()))
     return sha256_of("".join(lines).encode())
 
@@ -295,10 +282,8 @@ def read_file(path: Path, reading: NliReading) -> list[NliExample]:
     """Read the labeled pairs of one file.
 
     Raises:
-        DataError: the file is missing, malformed or without labeled pairs; names file and line.
+        DataError: the file is malformed or without labeled pairs; names file and line.
     """
-    if not path.is_file():
-        raise DataError(f"{path} is missing: the corpus is incomplete")
     with path.open("rb") as stream:
         lines = (line for _, line in decoded_lines(stream, path))
         return labeled(lines, parse_json_object, reading, str(path))
@@ -372,7 +357,12 @@ def _short_enough(name: str, examples: list[NliExample], reading: NliReading) ->
     return kept
 
 
-def _paths(source: SentencePairs, data_dir: Path) -> dict[str, Path]:
+def archive_files(source: SentencePairs, data_dir: Path) -> dict[str, Path]:
+    """Find the files of SNLI or MultiNLI; see :func:`load_nli`.
+
+    Raises:
+        DataError: a file is missing.
+    """
     inside = (data_dir / source.folder, data_dir)
     folder = next((place for place in inside if (place / source.files["train"]).is_file()), None)
     if folder is None:

@@ -8,7 +8,7 @@ from repro.config.schema.nli import PairRun
 from repro.data.corpora.inference import MULTINLI, SNLI
 from repro.data.demo.nli import PREMISES, write_demo_nli
 from repro.data.files import sha256_of
-from repro.data.nli import nli_fingerprint, own_fingerprint
+from repro.data.nli import archive_files, fingerprint, pair_files
 from repro.errors import DataError
 from repro.tasks.common import check_name, own_folder
 from repro.tasks.protocol import CorpusIdentity
@@ -24,7 +24,7 @@ def identify(config: PairRun) -> CorpusIdentity:
     """
     data, folder = config.data, pair_folder(config)
     own = data.source == "files"
-    found = own_fingerprint(folder) if own else nli_fingerprint(SOURCES[data.source], folder)
+    found = fingerprint(pair_files(folder) if own else archive_files(SOURCES[data.source], folder))
     vectors = glove_file(config)
     if vectors is not None:
         from repro.data.embeddings import glove_fingerprint  # imports PyTorch
