@@ -19,7 +19,7 @@ from repro.data.pair import Pair
 from repro.data.parallel import ParallelCorpus
 from repro.data.preparation import SINK, PreparedCorpus, prepare, prune_tests
 from repro.data.segmentation import join_subwords, moses_detokenizer
-from repro.data.sentence_search import find_pairs
+from repro.data.sentence_search import find_pairs, sentence_digest
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, Hypothesis, StepModel, forced
 from repro.decoding.penalties import Penalties, rescored
@@ -58,7 +58,8 @@ def stored_examples(data: PreparedCorpus, count: int, shown: Sequence[str]) -> l
         The first validation pairs, then the others by split and position.
     """
     first = [("dev", index) for index in range(min(count, len(data.splits["dev"])))]
-    others, missing = set[tuple[str, int]](), list(shown)
+    missing = [*{sentence_digest(text): text for text in shown}.values()]
+    others = set[tuple[str, int]]()
     for split in ("dev", *data.corpus.tests, "train"):
         found = find_pairs(data.splits[split], data.source, data.target, missing, [SINK])
         others |= {(split, index) for index in found.values()}

@@ -1,5 +1,6 @@
 """Stored examples of tasks from text to text, against the model read in another way."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,14 @@ def test_forced_decoding_is_what_teacher_forcing_says(
         assert [step.target for step in steps_of(row)] == row["target"]
     supports = {step["support"] for row in rows for step in row["steps"]}
     assert (max(supports) < len(tokens)) == (alpha > 1)
+
+
+def test_two_spellings_of_a_sentence_to_show_store_one_pair(tmp_path: Path) -> None:
+    data = NmtTask(compose_run([*SMALL, f"results_dir={tmp_path}"]), torch.device("cpu")).data
+    sentence, _ = next(read_pairs(data.texts["dev"]))
+    twice = replace(data, splits={**data.splits, "train": data.splits["dev"]})
+    (found,) = stored_examples(twice, 0, [sentence, sentence.upper()])
+    assert (found.split, found.index) == ("dev", 0)
 
 
 def test_sentences_to_show_are_stored_from_any_split_and_change_no_metric(tmp_path: Path) -> None:
