@@ -59,7 +59,7 @@ def segments(path: Path) -> Iterator[str]:
     if parts is not None:
         raise DataError(f"{path}:{number}: the file ends inside a segment")
     if not found:
-        raise DataError(f"{path}: no <seg> … </seg> in it")
+        raise DataError(f"{path}: contains no <seg> … </seg>")
 
 
 def column(path: Path, index: int) -> Iterator[str]:

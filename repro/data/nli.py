@@ -169,7 +169,9 @@ def _own_records(path: Path) -> list[dict[str, str]]:
         try:
             record = _own_record(line, names, {"pairID": f"{path.stem}-{number}"})
             if (first := lines_of.setdefault(record["pairID"], number)) != number:
-                raise ValueError(f"the id {record['pairID']!r} is that of line {first}, too")
+                raise ValueError(
+                    f"the id {record['pairID']!r} is repeated; line {first} has it as well"
+                )
             records.append(record)
         except ValueError as error:
             raise DataError(f"{path}:{number}: {error}") from None

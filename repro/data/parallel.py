@@ -150,7 +150,7 @@ def in_step(
     for number, (first, second) in enumerate(zip_longest(source, target)):
         if first is None or second is None:
             short, long = (text.source, text.target) if first is None else text[::-1]
-            raise DataError(f"{short} ends after {number} lines, but {long} goes on")
+            raise DataError(f"{short} ends after {number} lines, but {long} continues")
         yield first, second
 
 

@@ -24,7 +24,8 @@ def cached_stage(
 ) -> Path:
     """Build the folder of a stage, unless it exists.
 
-    The folder appears whole. Two processes may build it at the same time: the first result is kept.
+    The folder appears only once it is complete. Two processes may build it at the same time: the
+    first result is kept.
 
     Args:
         root: folder of cached stages.

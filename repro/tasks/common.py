@@ -70,7 +70,7 @@ def own_folder(config: RunConfig) -> Path | None:
         )
     folder = (config.data_path / data.folder).resolve()
     if not folder.is_dir():
-        raise DataError(f"data.folder={data.folder}: {folder} is no folder")
+        raise DataError(f"data.folder={data.folder}: {folder} is not a folder")
     return folder
 
 
@@ -92,7 +92,7 @@ def check_length(symbols: Sequence[object]) -> None:
     """Raise ValueError if an input to predict has more than :data:`LONGEST_INPUT` symbols."""
     if len(symbols) > LONGEST_INPUT:
         raise ValueError(
-            f"{len(symbols):,} symbols, the limit of an input is {LONGEST_INPUT}; split it"
+            f"{len(symbols):,} symbols; an input has at most {LONGEST_INPUT}: split it"
         )
 
 
@@ -106,7 +106,7 @@ def own_examples(
         path: file of the inputs.
 
     Raises:
-        DataError: an input is malformed, or the number of outputs is another one.
+        DataError: an input is malformed, or the number of outputs differs.
     """
     gold = path.with_name(f"{path.stem}.gold.txt")
     outputs = [line for _, line in numbered_lines(gold.read_bytes(), gold)]

@@ -248,12 +248,12 @@ class Seq2SeqTask:
         """Search with the settings of the run; see ``repro.tasks.protocol.Predictor``.
 
         Raises:
-            ConfigError: more outputs are wanted than the beam holds.
+            ConfigError: more outputs are requested than the beam holds.
         """
         size = self.config.decoding.beam_size
         if wanted.n_best > size:
             raise ConfigError(
-                f"{wanted.n_best} best outputs are wanted, but decoding.beam_size is {size}"
+                f"{wanted.n_best} best outputs are requested, but decoding.beam_size is {size}"
             )
         pairs = [example.pair for example in examples]
         keep = wanted.weights or self.needs_attention

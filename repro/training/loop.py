@@ -283,7 +283,7 @@ class Fit(Generic[BatchT]):
         if not isfinite(value):
             found = "not a number" if isnan(value) else "infinite"
             raise DivergenceError(
-                f"the {name} of epoch {self.progress.epoch + 1} is {found}: the training "
+                f"the {name} of epoch {self.progress.epoch + 1} is {found}: training "
                 "diverged; try a lower training.learning_rate"
             )
 

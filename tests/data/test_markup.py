@@ -49,7 +49,7 @@ def test_segments_of_any_shape(write):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("<doc>\nno text\n</doc>\n", "file: no <seg>"),
+        ("<doc>\nno text\n</doc>\n", "file: contains no <seg>"),
         ('a\n<seg id="1">b <seg id="2">c</seg>\n', r"file:2: <seg id=\"2\"> inside a segment"),
         ("<seg>a</seg>\nb</seg>\n", r"file:2: </seg> outside a segment"),
         ("<seg>a</seg>\n<seg>b\n\n", r"file:3: the file ends inside a segment"),

@@ -35,8 +35,8 @@ def test_a_byte_order_mark_is_no_part_of_the_first_word(write):
 @pytest.mark.parametrize(
     ("source", "target", "message"),
     [
-        ("a\nb\n", "c\n", r"train\.en ends after 1 lines, but .*train\.de goes on"),
-        ("a\n", "c\nd\n", r"train\.de ends after 1 lines, but .*train\.en goes on"),
+        ("a\nb\n", "c\n", r"train\.en ends after 1 lines, but .*train\.de continues"),
+        ("a\n", "c\nd\n", r"train\.de ends after 1 lines, but .*train\.en continues"),
         ("a\n \n", "c\nd\n", r"train\.de:2: a blank line"),
         ("a\nb\n", "c\n\n", r"train\.en:2: a blank line"),
         (b"a\n\xff\n", "c\nd\n", r"train\.de:2: not UTF-8 \(byte 1\)"),

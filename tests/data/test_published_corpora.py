@@ -118,7 +118,7 @@ def test_plain_files_come_before_archives(iwslt):
 
 def test_sides_of_different_length_are_named(iwslt):
     write_segments(iwslt / "iwslt2017/de-en/IWSLT17.TED.tst2012.de-en.de.xml", ["eins"])
-    with pytest.raises(DataError, match=r"tst2012.*de\.xml ends after 1 lines, but .*goes on"):
+    with pytest.raises(DataError, match=r"tst2012.*de\.xml ends after 1 lines, but .*continues"):
         open_corpus(iwslt, "iwslt2017", "de", "en", check_sizes=False)
 
 

@@ -169,7 +169,7 @@ def test_heat_maps_of_runs_side_by_side(folder: RunFolder, tmp_path: Path) -> No
         (["feed"], "0 runs below"),
         (["RUN", "absent.txt"], "absent.txt: No such file"),
         (["RUN", "--text", "a\tV\tnowhere"], "input 1:1: unknown language 'nowhere'"),
-        (["RUN", "--text", "x" * 600 + "\tV\tLANGUAGE"], "the limit of an input is 500"),
+        (["RUN", "--text", "x" * 600 + "\tV\tLANGUAGE"], "an input has at most 500"),
         (["RUN", "RUN", "--text", "a"], "several runs need --heatmap"),
         (["RUN", "--text", "a", "--heatmap", "x.pdf"], "expected a file .svg, .png, .html"),
         (["RUN", "--text", "a", "--n-best", "2"], "and --json"),

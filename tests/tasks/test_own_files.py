@@ -72,7 +72,7 @@ SNLI = ("task=snli", "data.source=files")
 
 
 def test_wrong_sentence_pairs_are_named(tmp_path: Path) -> None:
-    refuse(tmp_path, r"data\.folder=mine: .*mine is no folder", *SNLI)
+    refuse(tmp_path, r"data\.folder=mine: .*mine is not a folder", *SNLI)
     good = {f"{split}.tsv": pairs("tsv", "xyxy") for split in ("train", "dev", "test")}
     write(tmp_path, good)
     refuse(tmp_path, r"data\.source=files reads the files of data\.folder", "task=snli")
@@ -92,7 +92,7 @@ def test_wrong_sentence_pairs_are_named(tmp_path: Path) -> None:
         (
             "test.tsv",
             "id\tpremise\thypothesis\tlabel\n" + "1\ta\tb\tx\n2\ta\tb\ty\n1\ta\tb\ty\n",
-            r"test\.tsv:4: the id '1' is that of line 2",
+            r"test\.tsv:4: the id '1' is repeated; line 2 has it",
         ),
         ("test.jsonl", "{}\n", r"has 2 of test\.jsonl and test\.tsv"),
     ):

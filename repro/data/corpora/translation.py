@@ -1,6 +1,6 @@
 """Parallel corpora of translation.
 
-Addresses at wit3.fbk.eu and opus.nlpl.eu/download.php are avoided: they are dead. Sources:
+Addresses at wit3.fbk.eu and opus.nlpl.eu/download.php are avoided: they no longer work. Sources:
 IWSLT 2014 as prepared by Ranzato et al. (2016), *Sequence level training with recurrent neural
 networks*, with the 153,326 training pairs of Malaviya et al. (2018), §5; IWSLT 2017 as in Peters
 et al. (2019), §4.2; WMT as in Niculae & Blondel (2017), C.3.
