@@ -20,7 +20,7 @@ from repro.mappings._arguments import (
     integer,
     is_concrete,
 )
-from repro.mappings._autograd import DifferentiableFunction
+from repro.mappings._conjugate import WithGradient
 from repro.mappings._entmax import apply_jacobian
 from repro.mappings.kernels import dispatch
 
@@ -119,7 +119,7 @@ class FenchelYoungLoss(nn.Module):
         gap = best - centered.gather(-1, chosen).squeeze(-1) + omega
         forbidden = wide.detach().gather(-1, chosen).squeeze(-1) == -torch.inf
         gap = gap.clamp(min=0).masked_fill(forbidden, torch.inf)
-        losses: Tensor = _WithGradient.run(wide, probs, gap, chosen)
+        losses: Tensor = WithGradient.run(wide, probs, gap, -1, chosen)
         losses = losses.masked_fill(ignored, 0.0)
         return reduce_losses(losses, ignored, self.reduction).to(scores.dtype)
 
@@ -171,28 +171,6 @@ def entmax15_loss(scores: Tensor, target: Tensor) -> Tensor:
     """Return the :class:`Entmax15Loss` of each row."""
     losses: Tensor = Entmax15Loss(reduction="none")(scores, target)
     return losses
-
-
-class _WithGradient(DifferentiableFunction):
-    """Attach the gradient ``p - e_y`` in the scores to losses computed without one."""
-
-    @staticmethod
-    def forward(scores: Tensor, probs: Tensor, losses: Tensor, chosen: Tensor) -> Tensor:
-        """Return ``losses``."""
-        return losses.clone()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Save the distribution with its graph: its derivative is the Hessian."""
-        _, probs, _, chosen = inputs
-        ctx.save_for_backward(probs, chosen)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        """Return ``g (p - e_y)``, with a single buffer of the size of the scores."""
-        probs, chosen = ctx.saved_tensors
-        grad = grads[0].unsqueeze(-1)
-        return (grad * probs).scatter_add_(-1, chosen, -grad), None, grads[0], None
 
 
 def fused_alpha_minus_1(mapping: ProbabilityMap) -> float | None:

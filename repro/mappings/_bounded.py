@@ -20,7 +20,7 @@ from repro.mappings._arguments import (
 )
 from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._box import AT_UPPER, AT_ZERO, INTERIOR, bounded_softmax, box_projection
-from repro.mappings._conjugate import Danskin, tsallis
+from repro.mappings._conjugate import WithGradient, tsallis
 from repro.mappings._entmax import on_support
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import in_torch
@@ -376,10 +376,12 @@ def bounded_value(
     has_interior = share.sum(-1, keepdim=True) > 0
     excess = torch.where(active, heights - level, 0.0)
     level = torch.where(has_interior, level + shift, 0.0)
-    value: Tensor = Danskin.run(scores, probs, best.detach(), -1)
+    value: Tensor = WithGradient.run(scores, probs, best.detach(), -1, None)
     if upper is not None:
-        value = Danskin.run(upper, excess, value, -1)
-    return Danskin.run(total, level, value, -1) if isinstance(total, Tensor) else value
+        value = WithGradient.run(upper, excess, value, -1, None)
+    if isinstance(total, Tensor):
+        value = WithGradient.run(total, level, value, -1, None)
+    return value
 
 
 class BoundedMap(ProbabilityMap):

@@ -65,32 +65,7 @@ def entmax_loss_backward(probs: Tensor, target: Tensor, grads: Tensor, ignored: 
     return (weight * probs).scatter_add(-1, chosen, -weight)
 
 
-class HeldTsallis(DifferentiableFunction):
-    """Tsallis regularizer at the maximizer ``p``, differentiated in its order ``r`` only.
-
-    By Danskin's theorem ``p`` counts as constant. Its graph is still used in the backward pass,
-    as second derivatives depend on how ``p`` changes.
-    """
-
-    @staticmethod
-    def forward(probs: Tensor, r: Tensor, dim: int) -> Tensor:
-        """Return ``Ω_r(p)``."""
-        return tsallis(probs, r, dim)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        probs, r, ctx.dim = inputs
-        ctx.save_for_backward(probs, r)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None]:
-        """Multiply by ``∂Ω/∂r`` at a fixed ``p``, the sum of :func:`_order_terms`."""
-        probs, r = ctx.saved_tensors
-        terms = _order_terms(probs, r)
-        return None, (grads[0].unsqueeze(ctx.dim) * terms).sum_to_size(r.shape), None
-
-
-def _order_terms(probs: Tensor, r: Tensor) -> Tensor:
+def order_terms(probs: Tensor, r: Tensor) -> Tensor:
     """Return the terms, one per entry, of ``∂Ω/∂r = (Σ p L² κ(-r L) - Ω) / (1 + r)``.
 
     Here ``p`` is fixed, ``L = log p``, and ``κ`` is :func:`decay_curvature`.
@@ -101,22 +76,39 @@ def _order_terms(probs: Tensor, r: Tensor) -> Tensor:
     return probs * (rate - logs * decay_ratio(theta) / (1 + r)) / (1 + r)
 
 
-class Danskin(DifferentiableFunction):
-    """Maximum whose gradient in the scores is, by Danskin's theorem, the maximizer ``p``."""
+class WithGradient(DifferentiableFunction):
+    """A given value whose gradient in ``point`` is a given slope.
+
+    Most values are maxima: by Danskin's theorem, the maximizer is the gradient in the scores.
+    """
 
     @staticmethod
-    def forward(scores: Tensor, probs: Tensor, value: Tensor, dim: int) -> Tensor:
-        """Return ``value``, the maximum, which the caller has computed."""
+    def forward(
+        point: Tensor, slope: Tensor, value: Tensor, dim: int, chosen: Tensor | None
+    ) -> Tensor:
+        """Return ``value``, with the shape of ``point`` without ``dim``.
+
+        Args:
+            point: where the gradient is.
+            slope: the gradient, or the gradient plus one at the entries ``chosen``.
+            value: what the caller has computed; it may depend on other parameters.
+            dim: the axis that ``value`` does not have.
+            chosen: indices with size 1 on ``dim``, or None.
+        """
         return value.clone()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Save the maximizer with its graph: its derivative is the Hessian."""
-        _, probs, _, ctx.dim = inputs
-        ctx.save_for_backward(probs)
+        """Save the slope with its graph: its derivative is the Hessian."""
+        _, slope, _, ctx.dim, chosen = inputs
+        ctx.save_for_backward(slope, chosen)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, Tensor, None]:
-        """Return ``g p`` for the scores and ``g`` for ``value``, which may depend on parameters."""
-        (probs,) = ctx.saved_tensors
-        return grads[0].unsqueeze(ctx.dim) * probs, None, grads[0], None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        """Return ``g`` times the slope, less ``g`` at ``chosen``, in a single buffer; and ``g``."""
+        slope, chosen = ctx.saved_tensors
+        grad = grads[0].unsqueeze(ctx.dim)
+        moved = grad * slope
+        if chosen is not None:
+            moved = moved.scatter_add_(ctx.dim, chosen, -grad)
+        return moved, None, grads[0], None, None

@@ -28,7 +28,7 @@ from repro.mappings._arguments import (
     to_last,
 )
 from repro.mappings._autograd import DifferentiableFunction
-from repro.mappings._conjugate import Danskin
+from repro.mappings._conjugate import WithGradient
 from repro.mappings._entmax import on_support, sparsemax
 from repro.mappings._threshold import entmax15_powers, entmax_powers
 from repro.mappings.kernels import dispatch
@@ -199,7 +199,7 @@ class Normmax(ProbabilityMap):
         logs = (relative**exponent * relative.log() * support).sum(-1, keepdim=True)
         rate = logs / (exponent * total) - total.log() / exponent.square()
         rate = -(size * total ** (1 / exponent) * rate)
-        value: Tensor = Danskin.run(exponent, rate, best.detach(), -1)
+        value: Tensor = WithGradient.run(exponent, rate, best.detach(), -1, None)
         return value
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.mappings._arguments import allowed_scores, center, check_gamma
-from repro.mappings._conjugate import Danskin, HeldTsallis, tsallis
+from repro.mappings._conjugate import WithGradient, order_terms, tsallis
 from repro.mappings._entmax import check_alpha, entmax, softmax, sparsemax
 
 
@@ -66,7 +66,7 @@ class ProbabilityMap(nn.Module, ABC):
         probs = self(wide, dim=dim)
         centered, top = center(wide.detach(), dim)
         best = self.conjugate_centered(centered, probs, dim) + top.squeeze(dim)
-        maximum: Tensor = Danskin.run(wide, probs, best, dim)
+        maximum: Tensor = WithGradient.run(wide, probs, best, dim, None)
         return maximum.to(scores.dtype)
 
     def _keep(self, name: str, value: float | Tensor, check: Callable[[float], float]) -> None:
@@ -173,13 +173,17 @@ class _TsallisMap(ProbabilityMap):
     def conjugate_centered(self, centered: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``<p, z> - Ω(p)``, differentiable in a tensor alpha."""
         order = self.alpha - 1.0
-        if isinstance(order, Tensor):
-            held: Tensor = HeldTsallis.run(probs, order, dim)
-        elif order == 0.0:
+        if isinstance(order, float) and order == 0.0:
             return torch.logsumexp(centered, dim)
-        else:
-            held = tsallis(probs.detach(), order, dim)
-        return (probs.detach() * centered).sum(dim) - held
+        held = probs.detach()
+        best = (held * centered).sum(dim) - tsallis(held, order, dim)
+        if not isinstance(order, Tensor):
+            return best
+        # The terms of -∂Ω/∂r at a fixed p, with their graph for second derivatives.
+        terms = -order_terms(probs, order)
+        each = order.to(terms.dtype).expand_as(terms)
+        value: Tensor = WithGradient.run(each, terms, best.detach(), dim, None)
+        return value
 
 
 class Entmax(_TsallisMap):

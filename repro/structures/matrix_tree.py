@@ -21,12 +21,10 @@ References:
     elimination without subtraction. Niculae et al. (2018), §2.2.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
+from repro.mappings._conjugate import WithGradient
 from repro.structures.forward_backward import LOWEST, possible
 from repro.structures.problem import checked_lengths
 
@@ -90,7 +88,8 @@ def _log_determinant(matrix: Tensor, inverse: Tensor) -> Tensor:
     """Return the logarithm of a positive determinant, whose gradient is the transposed inverse."""
     factors = torch.linalg.lu_factor_ex(matrix.detach())[0]
     value = factors.diagonal(dim1=-2, dim2=-1).abs().log().sum(-1)
-    total: Tensor = _WithGradient.apply(matrix, inverse.mT, value)
+    slope = inverse.mT.flatten(1)
+    total: Tensor = WithGradient.run(matrix.flatten(1), slope, value, -1, None)
     return total
 
 
@@ -150,20 +149,6 @@ def _eliminated(scores: Tensor, words: Tensor, single_root: bool) -> Tensor:
         exists = exists & (~unfinished | possible(pivot))
         total = total + pivot.masked_fill(~unfinished, 0)
     return total.masked_fill(~exists, -torch.inf)
-
-
-class _WithGradient(Function):
-    """Constant ``f(x, g, v) = v`` with the gradient ``∂f/∂x = g``, differentiable in ``g``."""
-
-    @staticmethod
-    def forward(ctx: Any, point: Tensor, slope: Tensor, value: Tensor) -> Tensor:
-        ctx.save_for_backward(slope)
-        return value.clone()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        (slope,) = ctx.saved_tensors
-        return grad.view(-1, 1, 1) * slope, None, None
 
 
 def _log_add(first: Tensor, second: Tensor) -> Tensor:
