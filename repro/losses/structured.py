@@ -30,16 +30,6 @@ from repro.structures.active_set import MAX_ITER
 
 
 @dataclass(frozen=True)
-class ScoredBatch:
-    """Structure and the scores ``η``, ``(B, ...)``, of a batch of instances."""
-
-    structure: Structure
-    scores: Tensor
-    additional: Tensor | None
-    lengths: Tensor | None
-
-
-@dataclass(frozen=True)
 class Prediction:
     """Result of inference for a batch of scores.
 
@@ -54,90 +44,8 @@ class Prediction:
     solution: Solution | None = None
 
 
-class Inference(ABC):
-    """Base class of inference: maximize ``⟨η, Ay⟩ - Ω(y)`` over mixtures ``y`` of structures."""
-
-    @abstractmethod
-    def predict(self, batch: ScoredBatch) -> Prediction:
-        """Return the parts ``A y*`` of the maximizer."""
-
-    @abstractmethod
-    def conjugate(self, batch: ScoredBatch) -> Tensor:
-        """Return the maximum ``Ω*(Aᵀη)``, ``(B,)``, whose gradient is ``A y*``."""
-
-    def omega(self, vertex: Tensor) -> Tensor:
-        """Return ``Ω`` of single structures, given as unary parts ``(B, ...)``: zero, ``(B,)``."""
-        return vertex.new_zeros(vertex.size(0))
-
-
-class MapInference(Inference):
-    """MAP inference, ``Ω = 0``: the structure with the highest score."""
-
-    def predict(self, batch: ScoredBatch) -> Prediction:
-        """Return the parts of the best structure."""
-        best, pairs = batch.structure.map(batch.scores, batch.additional, batch.lengths), None
-        if batch.additional is not None:
-            one = batch.scores.new_ones(len(best), 1)
-            pairs = batch.structure.mixture(best[:, None], one, batch.additional)
-        return Prediction(batch.structure.indicator(best, batch.scores), pairs)
-
-    def conjugate(self, batch: ScoredBatch) -> Tensor:
-        """Return the score of the best structure."""
-        best = batch.structure.map(batch.scores, batch.additional, batch.lengths)
-        return batch.structure.score(best, batch.scores, batch.additional)
-
-
-class MarginalInference(Inference):
-    """Marginal inference, ``Ω = -H``: structures weighted by the exponentials of their scores."""
-
-    def predict(self, batch: ScoredBatch) -> Prediction:
-        """Return the probabilities of the parts."""
-        found = batch.structure.marginals(batch.scores, batch.additional, batch.lengths)
-        return Prediction(*found)
-
-    def conjugate(self, batch: ScoredBatch) -> Tensor:
-        """Return the log-partition function."""
-        return batch.structure.log_partition(batch.scores, batch.additional, batch.lengths)
-
-
-@dataclass(frozen=True)
-class SparsemapInference(Inference):
-    """SparseMAP, ``Ω(y) = ½ ‖M y‖²``: few structures; see :class:`SparseMAPLoss` for settings."""
-
-    max_iter: int
-    tol: float | None
-
-    def predict(self, batch: ScoredBatch) -> Prediction:
-        """Return the parts of the mixture and the solution, which tells whether it converged."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            solution = sparsemap(
-                batch.structure, batch.scores, batch.additional, lengths=batch.lengths,
-                max_iter=self.max_iter, tol=self.tol,
-            )  # fmt: skip
-        return Prediction(solution.marginals, solution.additional, solution)
-
-    def conjugate(self, batch: ScoredBatch) -> Tensor:
-        """Return the score of the mixture minus its penalty."""
-        with torch.no_grad():
-            found = self.predict(batch)
-        value = _inner_product(found.marginals, batch.scores) - self.omega(found.marginals)
-        if batch.additional is None or found.additional is None:
-            return value
-        return value + _inner_product(found.additional, batch.additional)
-
-    def omega(self, vertex: Tensor) -> Tensor:
-        """Return half the squared norm of the unary parts."""
-        return vertex.flatten(1).square().sum(-1) / 2
-
-
-def _inner_product(parts: Tensor, scores: Tensor) -> Tensor:
-    """Return ``⟨parts, scores⟩`` of each instance, ``(B,)``; zero times infinity is zero."""
-    return torch.where(parts != 0, parts * scores, 0.0).flatten(1).sum(-1)
-
-
-class StructuredLoss(nn.Module):
-    r"""Structured Fenchel–Young loss of a given inference.
+class StructuredLoss(nn.Module, ABC):
+    r"""Structured Fenchel–Young loss; a subclass defines ``Ω`` by its inference.
 
     .. math:: \ell(\eta, \bar y) = \Omega^*(A^\top \eta') + \Omega(\bar y) - \langle \eta', A \bar y
               \rangle, \qquad \eta' = \eta + c \, [1 - M \bar y; 0]
@@ -149,7 +57,6 @@ class StructuredLoss(nn.Module):
 
     Args:
         structure: kind of structure to predict.
-        inference: maximizes ``⟨η, Ay⟩ - Ω(y)``.
         cost: ``c``, the Hamming cost of each wrong unary part (tag, head or pair).
         reduction: ``"mean"`` or ``"sum"`` over instances, or ``"none"``.
 
@@ -158,18 +65,13 @@ class StructuredLoss(nn.Module):
     """
 
     def __init__(
-        self,
-        structure: Structure,
-        inference: Inference,
-        cost: float = 0.0,
-        reduction: Reduction = "mean",
+        self, structure: Structure, cost: float = 0.0, reduction: Reduction = "mean"
     ) -> None:
         super().__init__()
         check_reduction(reduction)
         if not cost >= 0:
             raise ValueError(f"cost must not be negative, got {cost}")
         self.structure = structure
-        self.inference = inference
         self.cost = cost
         self.reduction = reduction
 
@@ -203,64 +105,148 @@ class StructuredLoss(nn.Module):
         gold = self.structure.indicator(vertex, scores.detach().double())
         wide = scores.double() + self.cost * (1 - gold)
         extra = None if additional is None else additional.double()
-        best = self.inference.conjugate(ScoredBatch(self.structure, wide, extra, lengths))
+        best = self.conjugate(wide, lengths, extra)
         # Without any allowed structure the maximum is -inf; the loss is +inf, as documented.
         best = best.masked_fill(best == -torch.inf, 0.0)
-        losses = best + self.inference.omega(gold) - self.structure.score(vertex, wide, extra)
+        losses = best + self.omega(gold) - self.structure.score(vertex, wide, extra)
         losses = losses - losses.detach().clamp(max=0)
         ignored = torch.zeros_like(losses, dtype=torch.bool)
         return reduce_losses(losses, ignored, self.reduction).to(scores.dtype)
 
+    @abstractmethod
     def predict(
         self, scores: Tensor, lengths: Tensor | None = None, additional: Tensor | None = None
     ) -> Prediction:
-        """Run inference at the scores, without the cost.
+        """Return the parts ``A y*`` of the maximizer of ``⟨η, Ay⟩ - Ω(y)`` over mixtures ``y``.
 
-        Args:
-            scores: as in :meth:`forward`.
-            lengths: as in :meth:`forward`.
-            additional: as in :meth:`forward`.
+        Arguments are as in :meth:`forward`; no cost is added to the scores.
         """
-        return self.inference.predict(ScoredBatch(self.structure, scores, additional, lengths))
+
+    @abstractmethod
+    def conjugate(self, scores: Tensor, lengths: Tensor | None, extra: Tensor | None) -> Tensor:
+        """Return the maximum ``Ω*(Aᵀη)``, ``(B,)``, whose gradient is ``A y*``."""
+
+    def omega(self, vertex: Tensor) -> Tensor:
+        """Return ``Ω`` of single structures, given as unary parts ``(B, ...)``: zero, ``(B,)``."""
+        return vertex.new_zeros(vertex.size(0))
 
     def extra_repr(self) -> str:
         """Show the settings."""
         return f"{type(self.structure).__name__}, cost={self.cost}, reduction={self.reduction!r}"
 
 
-class StructuredPerceptronLoss(StructuredLoss):
+class _MapLoss(StructuredLoss):
+    """Loss of MAP inference, ``Ω = 0``: the structure with the highest score."""
+
+    def predict(
+        self, scores: Tensor, lengths: Tensor | None = None, additional: Tensor | None = None
+    ) -> Prediction:
+        """Return the parts of the best structure."""
+        best, pairs = self.structure.map(scores, additional, lengths), None
+        if additional is not None:
+            one = scores.new_ones(len(best), 1)
+            pairs = self.structure.mixture(best[:, None], one, additional)
+        return Prediction(self.structure.indicator(best, scores), pairs)
+
+    def conjugate(self, scores: Tensor, lengths: Tensor | None, extra: Tensor | None) -> Tensor:
+        """Return the score of the best structure."""
+        best = self.structure.map(scores, extra, lengths)
+        return self.structure.score(best, scores, extra)
+
+
+class _MarginalLoss(StructuredLoss):
+    """Loss of marginal inference, ``Ω = -H``: structures weighted by ``exp`` of their scores."""
+
+    def predict(
+        self, scores: Tensor, lengths: Tensor | None = None, additional: Tensor | None = None
+    ) -> Prediction:
+        """Return the probabilities of the parts."""
+        return Prediction(*self.structure.marginals(scores, additional, lengths))
+
+    def conjugate(self, scores: Tensor, lengths: Tensor | None, extra: Tensor | None) -> Tensor:
+        """Return the log-partition function."""
+        return self.structure.log_partition(scores, extra, lengths)
+
+
+class _SparsemapLoss(StructuredLoss):
+    """Loss of SparseMAP, ``Ω(y) = ½ ‖M y‖²``: few structures; see :class:`SparseMAPLoss`."""
+
+    def __init__(
+        self,
+        structure: Structure,
+        cost: float,
+        max_iter: int,
+        tol: float | None,
+        reduction: Reduction,
+    ) -> None:
+        super().__init__(structure, cost, reduction)
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def predict(
+        self, scores: Tensor, lengths: Tensor | None = None, additional: Tensor | None = None
+    ) -> Prediction:
+        """Return the parts of the mixture and the solution, which tells whether it converged."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            solution = sparsemap(
+                self.structure, scores, additional, lengths=lengths,
+                max_iter=self.max_iter, tol=self.tol,
+            )  # fmt: skip
+        return Prediction(solution.marginals, solution.additional, solution)
+
+    def conjugate(self, scores: Tensor, lengths: Tensor | None, extra: Tensor | None) -> Tensor:
+        """Return the score of the mixture minus its penalty."""
+        with torch.no_grad():
+            found = self.predict(scores, lengths, extra)
+        value = _inner_product(found.marginals, scores) - self.omega(found.marginals)
+        if extra is None or found.additional is None:
+            return value
+        return value + _inner_product(found.additional, extra)
+
+    def omega(self, vertex: Tensor) -> Tensor:
+        """Return half the squared norm of the unary parts."""
+        return vertex.flatten(1).square().sum(-1) / 2
+
+
+def _inner_product(parts: Tensor, scores: Tensor) -> Tensor:
+    """Return ``⟨parts, scores⟩`` of each instance, ``(B,)``; zero times infinity is zero."""
+    return torch.where(parts != 0, parts * scores, 0.0).flatten(1).sum(-1)
+
+
+class StructuredPerceptronLoss(_MapLoss):
     """Structured perceptron loss (Collins, 2002): ``max_y ⟨η, Ay⟩ - ⟨η, Aȳ⟩``."""
 
     def __init__(self, structure: Structure, reduction: Reduction = "mean") -> None:
-        super().__init__(structure, MapInference(), 0.0, reduction)
+        super().__init__(structure, 0.0, reduction)
 
 
-class StructuredSVMLoss(StructuredLoss):
+class StructuredSVMLoss(_MapLoss):
     """Structured hinge loss (Taskar et al., 2003; Tsochantaridis et al., 2004)."""
 
     def __init__(
         self, structure: Structure, cost: float = 1.0, reduction: Reduction = "mean"
     ) -> None:
-        super().__init__(structure, MapInference(), cost, reduction)
+        super().__init__(structure, cost, reduction)
 
 
-class CRFLoss(StructuredLoss):
+class CRFLoss(_MarginalLoss):
     """Negative log-likelihood of a conditional random field (Lafferty et al., 2001)."""
 
     def __init__(self, structure: Structure, reduction: Reduction = "mean") -> None:
-        super().__init__(structure, MarginalInference(), 0.0, reduction)
+        super().__init__(structure, 0.0, reduction)
 
 
-class MarginCRFLoss(StructuredLoss):
+class MarginCRFLoss(_MarginalLoss):
     """Softmax-margin loss (Gimpel & Smith, 2010)."""
 
     def __init__(
         self, structure: Structure, cost: float = 1.0, reduction: Reduction = "mean"
     ) -> None:
-        super().__init__(structure, MarginalInference(), cost, reduction)
+        super().__init__(structure, cost, reduction)
 
 
-class SparseMAPLoss(StructuredLoss):
+class SparseMAPLoss(_SparsemapLoss):
     """SparseMAP loss (Niculae et al., 2018, §4).
 
     Args:
@@ -278,10 +264,10 @@ class SparseMAPLoss(StructuredLoss):
         tol: float | None = None,
         reduction: Reduction = "mean",
     ) -> None:
-        super().__init__(structure, SparsemapInference(max_iter, tol), 0.0, reduction)
+        super().__init__(structure, 0.0, max_iter, tol, reduction)
 
 
-class MarginSparseMAPLoss(StructuredLoss):
+class MarginSparseMAPLoss(_SparsemapLoss):
     """SparseMAP loss with a margin; see :class:`SparseMAPLoss` for the solver's settings."""
 
     def __init__(
@@ -292,4 +278,4 @@ class MarginSparseMAPLoss(StructuredLoss):
         tol: float | None = None,
         reduction: Reduction = "mean",
     ) -> None:
-        super().__init__(structure, SparsemapInference(max_iter, tol), cost, reduction)
+        super().__init__(structure, cost, max_iter, tol, reduction)
