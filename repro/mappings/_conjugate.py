@@ -40,20 +40,20 @@ def tsallis(probs: Tensor, r: float | Tensor, dim: int) -> Tensor:
 def entmax_loss(scores: Tensor, target: Tensor, r: float, ignored: int) -> tuple[Tensor, Tensor]:
     """Compute the losses ``max_Ω(z) - z_y`` of α-entmax along the last axis, and ``p``.
 
-    The loss is zero where the target is ``ignored``, and NaN where it is not a class and values
-    cannot be read; if they can, an IndexError is raised.
+    The loss is zero where the target is ``ignored``.
+
+    Raises:
+        IndexError: a target is neither a class nor ignored.
     """
     probs, (centered, _) = entmax_forward(scores, r), center(scores, -1)
     skipped = target == ignored
     chosen = target.masked_fill(skipped, 0)
     check_classes(chosen, scores.size(-1))
-    wrong = (chosen < 0) | (chosen >= scores.size(-1))
-    chosen = chosen.masked_fill(wrong, 0).unsqueeze(-1)
+    chosen = chosen.unsqueeze(-1)
     best = (probs * centered).sum(-1) - tsallis(probs, r, -1)
     losses = (best - centered.gather(-1, chosen).squeeze(-1)).clamp(min=0)
     forbidden = scores.gather(-1, chosen).squeeze(-1) == -torch.inf
-    losses = losses.masked_fill(forbidden, torch.inf).masked_fill(wrong, torch.nan)
-    return losses.masked_fill(skipped, 0.0), probs
+    return losses.masked_fill(forbidden, torch.inf).masked_fill(skipped, 0.0), probs
 
 
 @in_torch

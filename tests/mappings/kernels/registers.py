@@ -103,10 +103,6 @@ def _parameters(scores: Tensor) -> Tensor:
     return scores.new_ones(len(scores), 1)
 
 
-def _classes(scores: Tensor) -> Tensor:
-    return torch.zeros(len(scores), dtype=torch.long)
-
-
 def _integers(scores: Tensor) -> Tensor:
     return scores.to(torch.int32)
 
@@ -121,14 +117,11 @@ CALLS: dict[str, Callable[[Tensor], object]] = {
     "entmax, 1 < α < 2": lambda z: entmax.entmax_forward(z, 0.3),
     "entmax, α > 2": lambda z: entmax.entmax_forward(z, 2.0),
     "entmax, α per row": lambda z: entmax.entmax_forward_rows(z, _parameters(z)),
-    "sparsemax loss": lambda z: entmax.entmax_loss(z, _classes(z), 1.0, -100),
-    "entmax loss": lambda z: entmax.entmax_loss(z, _classes(z), 0.3, -100),
     "sparsemax, backward": lambda z: entmax.entmax_backward(z, z, 1.0),
     "1.5-entmax, backward": lambda z: entmax.entmax_backward(z, z, 0.5),
     "entmax, backward": lambda z: entmax.entmax_backward(z, z, 0.3),
     "entmax, α > 2, backward": lambda z: entmax.entmax_backward(z, z, 2.0),
     "entmax, α per row, backward": lambda z: entmax.entmax_backward_rows(z, z, _parameters(z)),
-    "losses, backward": lambda z: entmax.entmax_loss_backward(z, _classes(z), _parameters(z), -100),
     "csoftmax": lambda z: bounded.bounded_forward(z, z, 0.0, 0.0),
     "csparsemax": lambda z: bounded.bounded_forward(z, z, 1.0, 0.0),
     "budget": lambda z: bounded.budget_forward(z, 1.0),

@@ -1,12 +1,12 @@
-"""Launchers of the kernels of α-entmax and its losses: arguments and allocation."""
+"""Launchers of the kernels of α-entmax: arguments and allocation."""
 
 import torch
 from torch import Tensor
 
 from repro.mappings.kernels.cuda import policy
-from repro.mappings.kernels.cuda.entmax_backward import backward_kernel, loss_backward_kernel
+from repro.mappings.kernels.cuda.entmax_backward import backward_kernel
 from repro.mappings.kernels.cuda.entmax_solver import forward_kernel
-from repro.mappings.kernels.cuda.launch import numbers_of, run, run_tiles
+from repro.mappings.kernels.cuda.launch import numbers_of, run_tiles
 
 _RULES = {1.0: 1, 0.5: 2}
 """Rules for orders that need no powers; see ``entmax_solver.py``."""
@@ -23,28 +23,13 @@ def entmax_forward(scores: Tensor, order: float | Tensor) -> Tensor:
 entmax_forward_rows = entmax_forward
 
 
-def entmax_loss(
-    scores: Tensor, target: Tensor, order: float, ignored: int
-) -> tuple[Tensor, Tensor]:
-    """Compute losses and α-entmax; a loss is NaN if its target is neither a class nor ignored."""
-    losses = scores.new_empty(target.shape)
-    return losses, solve(scores, order, loss=(target.contiguous(), losses, ignored))
-
-
-def solve(
-    scores: Tensor,
-    order: float | Tensor,
-    *,
-    probs: Tensor | None = None,
-    loss: tuple[Tensor, Tensor, int] | None = None,
-) -> Tensor:
+def solve(scores: Tensor, order: float | Tensor, *, probs: Tensor | None = None) -> Tensor:
     """Compute α-entmax along the last axis.
 
     Args:
         scores: ``z``, shape ``(..., n)`` with ``n >= 1``.
         order: ``r``; a tensor holds one for each row, or one for all.
         probs: output, whose type is that of the computation; allocated like ``scores`` if None.
-        loss: targets, output for the losses, and the target that is ignored.
     """
     rows = scores.contiguous()
     probs = torch.empty_like(rows) if probs is None else probs
@@ -55,8 +40,7 @@ def solve(
     itemsize = 8 if wide or by_row else probs.element_size()
     run_tiles(
         forward_kernel, policy.RATIONAL if rule else policy.POWERS, itemsize, rows,
-        probs, *numbers_of(order, rows), *(loss or (rows, rows, 0)), single=by_row,
-        RULE=rule, ROWS=by_row, WIDE=wide, LOSS=loss is not None,
+        probs, *numbers_of(order, rows), single=by_row, RULE=rule, ROWS=by_row, WIDE=wide,
     )  # fmt: skip
     return probs
 
@@ -87,16 +71,3 @@ def entmax_backward_rows(
         RULE=rule, ROWS=by_row, LARGE=large,
     )  # fmt: skip
     return out, drifts
-
-
-def entmax_loss_backward(probs: Tensor, target: Tensor, grads: Tensor, ignored: int) -> Tensor:
-    """Return ``g (p - e_y)``, zero for rows whose target is ignored."""
-    rows = probs.contiguous()
-    out, length = torch.empty_like(rows), rows.size(-1)
-    size = min(policy.STREAM_ENTRIES, policy.next_power_of_2(length))
-    run(
-        loss_backward_kernel, (rows.numel() // length, -(-length // size)), rows,
-        target.contiguous(), grads.contiguous(), out, ignored, length,
-        N=size, warps=policy.STREAM_WARPS,
-    )  # fmt: skip
-    return out

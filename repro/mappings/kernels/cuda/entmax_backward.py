@@ -1,4 +1,4 @@
-"""Kernels of the derivatives of α-entmax and of its losses.
+"""The kernel of the derivatives of α-entmax.
 
 A dense row takes at least two reads and one write of every entry, 12 bytes in single precision; the
 incoming gradient is read only where there is mass.
@@ -157,17 +157,3 @@ def backward_kernel(
         _differentiate(share, grad, probs, grads, out, drifts, order, RULE, ROWS, True, N, HELD)
     else:
         _differentiate(share, grad, probs, grads, out, drifts, order, RULE, ROWS, False, N, HELD)
-
-
-@triton.jit(do_not_specialize=["ignored"])
-def loss_backward_kernel(probs, targets, grads, out, ignored, n, N: tl.constexpr):
-    """Write ``g (p - e_y)``, zero if the target is ignored; one chunk of a row per program."""
-    row = tl.program_id(0).to(tl.int64)
-    columns = tl.program_id(1) * N + tl.arange(0, N)
-    valid = columns < n
-    target = tl.load(targets + row)
-    grad = tl.load(grads + row)
-    share = tl.load(probs + row * n + columns, mask=valid, other=0.0)
-    hot = (columns == target).to(share.dtype)
-    moved = tl.where(target == ignored, 0.0, grad * (share - hot))
-    tl.store(out + row * n + columns, moved, mask=valid)

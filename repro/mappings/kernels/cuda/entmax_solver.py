@@ -1,4 +1,4 @@
-"""The kernel of α-entmax and of its losses, without sorting.
+"""The kernel of α-entmax, without sorting.
 
 Memory traffic is at least one read and one write of every entry, 8 bytes in single precision.
 
@@ -205,11 +205,7 @@ def _solve(
     RULE: tl.constexpr, COMPUTE: tl.constexpr,
     N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """Compute the rows of a program in the precision ``COMPUTE`` and write them.
-
-    Returns:
-        ``Σ p`` and ``Σ p w`` before normalization and ``(1 - c) / r``, in double precision.
-    """
+    """Compute the rows of a program in the precision ``COMPUTE`` and write them."""
     held = scaled(chunk, rows.shift, rows.scale, COMPUTE)
     if RULE == 0:
         level = tl.zeros(order.shape, tl.float64)
@@ -221,37 +217,32 @@ def _solve(
             level = _bracketed_level(held, rows, order, level, out.base.dtype.element_ty, N, HELD)
         step = tl.where(order > 1.0, 0.0, cut).to(COMPUTE)
         unknown = _growth(order, level).to(COMPUTE)
-        lead = -expm1(-order * level) / order
     else:
         unknown = tl.full(order.shape, 1.0, COMPUTE)
         unknown, step = _rational_threshold(held, rows, unknown, RULE, N, True)
         if not HELD:
             unknown, step = _rational_threshold(held, rows, unknown, RULE, N, False)
-        lead = (1.0 - (unknown.to(tl.float64) - step.to(tl.float64))) / order
     exponent = (1.0 / order).to(COMPUTE)
     if HELD:
-        share = _shares(held, unknown, step, exponent, RULE)
-        total, moment = tl.sum(share, 1), tl.sum(share * held, 1)
+        total = tl.sum(_shares(held, unknown, step, exponent, RULE), 1)
     else:
-        total, moment = tl.zeros(order.shape, COMPUTE), tl.zeros(order.shape, COMPUTE)
+        total = tl.zeros(order.shape, COMPUTE)
         for start in range(0, rows.n, N):
             w = read_scaled(rows, start, N, COMPUTE)
-            share = _shares(w, unknown, step, exponent, RULE)
-            total, moment = total + tl.sum(share, 1), moment + tl.sum(share * w, 1)
+            total += tl.sum(_shares(w, unknown, step, exponent, RULE), 1)
     factor = normalizer(total, empty, bad)
     for start in range(0, rows.n, N):
         w = held if HELD else read_scaled(rows, start, N, COMPUTE)
         write(out, start, N, _shares(w, unknown, step, exponent, RULE) * factor[:, None])
-    return total.to(tl.float64), moment.to(tl.float64), lead
 
 
-@triton.jit(do_not_specialize=["stride", "number", "ignored", "count"])
+@triton.jit(do_not_specialize=["stride", "number", "count"])
 def forward_kernel(
-    scores, probs, numbers, stride, number, targets, losses, ignored, count, n,
+    scores, probs, numbers, stride, number, count, n,
     RULE: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr,
-    LOSS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
+    M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """Write distributions and, with ``LOSS``, the losses ``max_Ω(z) - z_y``.
+    """Write distributions.
 
     For ``r > 1``, powers are not Lipschitz: single precision would leave few
     digits of the smallest entries, so double precision is used for scores of any type.
@@ -259,8 +250,6 @@ def forward_kernel(
     Arguments other than those described in ``rows.py``:
 
         probs: its precision is that of the computation.
-        targets: a class or ``ignored`` for each row; read with ``LOSS``.
-        losses: written with ``LOSS``; NaN if the target is not a class.
         RULE: see the module docstring; only 0 to 2.
         WIDE: compute in double precision; not used with ``ROWS``.
     """
@@ -277,23 +266,6 @@ def forward_kernel(
     scaled_rows = ScaledRows(scores + rows * n, inside, n, top, order)
     wide = any_of(order > 1.0) if ROWS else WIDE
     if wide:
-        total, moment, lead = _solve(
-            chunk, scaled_rows, out, order, bad, empty, RULE, tl.float64, N, HELD
-        )
+        _solve(chunk, scaled_rows, out, order, bad, empty, RULE, tl.float64, N, HELD)
     else:
-        total, moment, lead = _solve(
-            chunk, scaled_rows, out, order, bad, empty, RULE, NARROW, N, HELD
-        )
-    if LOSS:
-        # With p^r = w + c on the support, <p, z> - Ω(p) is (Σ p w + (1 - c) / r) / (1 + r).
-        target = tl.load(targets + rows, mask=inside, other=0).to(tl.int64)
-        known = (target >= 0) & (target < n)
-        score = tl.load(scores + rows * n + target, mask=inside & known, other=0.0)
-        distance = tl.minimum(score.to(tl.float64) - top.to(tl.float64), 0.0)
-        mean = moment / tl.where(empty, 1.0, total)
-        loss = tl.maximum((mean + lead) / (1.0 + order) - distance, 0.0)
-        loss = tl.where(bad | empty, float("nan"), loss)
-        loss = tl.where(score == -float("inf"), float("inf"), loss)
-        loss = tl.where(known, loss, float("nan"))
-        loss = tl.where(target == ignored, 0.0, loss)
-        tl.store(losses + rows, loss.to(losses.dtype.element_ty), mask=inside)
+        _solve(chunk, scaled_rows, out, order, bad, empty, RULE, NARROW, N, HELD)
