@@ -294,15 +294,16 @@ class BoundedFunction(DifferentiableFunction):
 def bounded_forward(
     scores: Tensor, upper: Tensor, order: float, slack: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Solve in PyTorch; infeasible rows are NaN, and not counted."""
+    """Solve in PyTorch; infeasible rows are NaN, and counted."""
     allowed = scores != -torch.inf
     bounds = upper.masked_fill(~allowed, 0.0)
+    bad = scores.new_zeros((), dtype=torch.bool)
     if slack < math.inf:
         wrong, short = _infeasible(bounds, allowed, slack, -1)
-        scores = _marked(scores, short | wrong.any(-1, keepdim=True))
+        bad = short | wrong.any(-1, keepdim=True)
+        scores = _marked(scores, bad)
     solve = bounded_softmax if order == 0.0 else box_projection
-    probs, kkt_status = solve(scores, bounds.clamp(min=0.0), 1.0)
-    return probs, kkt_status, kkt_status.new_zeros((), dtype=torch.int64)
+    return *solve(scores, bounds.clamp(min=0.0), 1.0), bad.sum()
 
 
 def _marked(scores: Tensor, bad: Tensor) -> Tensor:
@@ -312,10 +313,9 @@ def _marked(scores: Tensor, bad: Tensor) -> Tensor:
 
 @in_torch
 def budget_forward(scores: Tensor, total: float | Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Solve in PyTorch; infeasible rows are NaN, and not counted."""
+    """Solve in PyTorch; infeasible rows are NaN, and counted."""
     bad, ones = _infeasible_budget(scores, total)
-    probs, kkt_status = box_projection(_marked(scores, bad), ones, total)
-    return probs, kkt_status, kkt_status.new_zeros((), dtype=torch.int64)
+    return *box_projection(_marked(scores, bad), ones, total), bad.sum()
 
 
 @in_torch

@@ -150,7 +150,7 @@ def _bounded_gradients(
 # For each family, the operators' schemas and the functions that allocate their results, which torch
 # calls for fake tensors. `groups` holds the group number of every entry with mass, less than the
 # length of the row. `kkt_status` is 0 at zero, 1 inside the bounds, 2 at the upper bound; the third
-# result with it is the number of infeasible rows, which are NaN (set on the CPU only).
+# result with it is the number of infeasible rows, which are NaN (CUDA kernels do not set it).
 OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
     "entmax": {
         "entmax_forward(Tensor scores, float order) -> Tensor": _like,

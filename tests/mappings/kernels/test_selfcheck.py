@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from repro.losses import EntmaxLoss
-from repro.mappings import MAPPINGS
+from repro.mappings import MAPPINGS, budget, csoftmax, csparsemax
 from repro.mappings.kernels import dispatch, selfcheck
 from repro.mappings.kernels.selfcheck import CheckedLauncher
 
@@ -202,6 +202,21 @@ def test_cpu_kernels_that_do_not_compile(monkeypatch, error):
     with warnings.catch_warnings(action="error"):
         assert torch.equal(found, MAPPINGS["sq_pnorm_max"].function(scores))
     assert torch.equal(found, dispatch.torch_code["sq_pnorm_max_forward"](scores, 1.5))
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "message"),
+    [
+        ("bounded_forward", lambda z: csoftmax(z, torch.full((2, 2), 0.2)), r"row \(0,\)"),
+        ("bounded_forward", lambda z: csparsemax(z, torch.tensor([[1.0], [-1.0]])), r"\(1, 0\)"),
+        ("budget_forward", lambda z: budget(z, 5.0), r"row \(0,\)"),
+        ("budget_forward_rows", lambda z: budget(z, torch.tensor([[1.0], [5.0]])), r"row \(1,\)"),
+    ],
+)
+def test_infeasible_rows_are_refused_without_a_kernel(monkeypatch, name, call, message):
+    monkeypatch.setitem(dispatch.launchers, ("cpu", name), dispatch.stand_in(name))
+    with pytest.raises(ValueError, match=message):
+        call(torch.zeros(2, 2))
 
 
 def test_mappings_work_with_a_broken_numba(tmp_path):
