@@ -73,12 +73,8 @@ def _residual(block, w, u, columns, base, tau, fixed, total):
         mass, lost = blocks.compensated_add(mass, lost, kept)
     if block.in_lanes:
         return (mass - total) + lost, free
-    exact = (
-        simd.wide_total(mass)
-        + simd.wide_total(lost)
-        + simd.highest(fixed[0])
-        + simd.highest(fixed[1])
-    )
+    exact = simd.wide_total(mass) + simd.wide_total(lost)
+    exact = exact + simd.highest(fixed[0]) + simd.highest(fixed[1])
     return simd.splat(w.dtype.type(exact - simd.highest(total))), blocks.along_row(block, free)
 
 

@@ -25,10 +25,8 @@ def _solve(solve, kind, scores, order, orders, targets, ignored, probs, losses, 
         ignored, matrix(probs, kind, stop, size), vector(losses, kind, stop),
     )  # fmt: skip
     narrow, wide = blocks.new_block(rows, rows, short), blocks.new_block(rows, none, short)
-    wide_row, states = (
-        blocks.new_block(rows, none, False),
-        np.empty(blocks.rows_in(narrow), np.int8),
-    )
+    wide_row = blocks.new_block(rows, none, False)
+    states = np.empty(blocks.rows_in(narrow), np.int8)
     return solve_rows(solve, problem, narrow, wide, wide_row, states, start, stop)
 
 

@@ -159,10 +159,8 @@ def _rough_step(block, columns, rise, order, inverse_order):
         share = simd.where(positive, rough_power(height, inverse_order), 0.0)
         total += share
         slope += share * reciprocal(height)
-    total, slope = (
-        simd.maximum(blocks.along_row(block, total), 1.0),
-        simd.maximum(blocks.along_row(block, slope), 1.0),
-    )
+    total = simd.maximum(blocks.along_row(block, total), 1.0)
+    slope = simd.maximum(blocks.along_row(block, slope), 1.0)
     if is_narrow(block):
         # Five digits are enough for r <= 1, and one power is quicker than logarithms.
         excess = 1.0 - rough_power(1.0 / total, order) * growth
@@ -174,10 +172,8 @@ def _rough_step(block, columns, rise, order, inverse_order):
 @inline
 def _new_bracket(order, size):
     """Return bounds of ``1 / c`` for ``size`` entries, and infinity as the previous excess."""
-    zero, high = (
-        simd.zeros_like(order),
-        exponential(simd.minimum(order * math.log(size), -_DEEPEST)),
-    )
+    zero = simd.zeros_like(order)
+    high = exponential(simd.minimum(order * math.log(size), -_DEEPEST))
     return zero + 0.5, 2.0 * high, zero + math.inf
 
 
@@ -362,11 +358,8 @@ def _solve_tied(block, columns, order):
     Entries are taken relative to the lowest with mass, which is close to the threshold, and the
     logarithm of its height is found by bisection.
     """
-    width, c, anchors = (
-        blocks.width_of(block.w),
-        simd.load(block.scales, 0),
-        simd.zeros_like(simd.load(block.w, 0)),
-    )
+    width, c = blocks.width_of(block.w), simd.load(block.scales, 0)
+    anchors = simd.zeros_like(simd.load(block.w, 0))
     for k in range(0, columns * width, width):
         w = simd.load(block.w, k)
         anchors = simd.where((w + c > _TIED_BELOW * c) & (w < anchors), w, anchors)

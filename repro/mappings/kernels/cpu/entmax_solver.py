@@ -166,16 +166,12 @@ def _rational_sums(block, columns, c, term):
     w, width = block.w, blocks.width_of(block.w)
     mass = more = terms = others = simd.zeros_like(c)
     for k in range(0, columns * width, blocks.LINE * width):
-        a, b = (
-            simd.maximum(simd.load(w, k) + c, 0.0),
-            simd.maximum(simd.load(w, k + width) + c, 0.0),
-        )
+        a = simd.maximum(simd.load(w, k) + c, 0.0)
+        b = simd.maximum(simd.load(w, k + width) + c, 0.0)
         mass += a + b
         terms += term(a) + term(b)
-        a, b = (
-            simd.maximum(simd.load(w, k + 2 * width) + c, 0.0),
-            simd.maximum(simd.load(w, k + 3 * width) + c, 0.0),
-        )
+        a = simd.maximum(simd.load(w, k + 2 * width) + c, 0.0)
+        b = simd.maximum(simd.load(w, k + 3 * width) + c, 0.0)
         more += a + b
         others += term(a) + term(b)
     return blocks.along_row(block, mass + more), blocks.along_row(block, terms + others)

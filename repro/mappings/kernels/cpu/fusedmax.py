@@ -91,10 +91,8 @@ def new_tile(rows):
 def new_line(rows):
     """Allocate the workspace for one row."""
     n = rows.shape[1]
-    reals, integers = (
-        np.empty((10, 2 * n + 1)),
-        np.empty((3, n + 2 * blocks.width_of(rows)), np.int32),
-    )
+    reals = np.empty((10, 2 * n + 1))
+    integers = np.empty((3, n + 2 * blocks.width_of(rows)), np.int32)
     reals[9, :] = 1.0
     return Line(
         reals[0], reals[1], reals[2], reals[3], reals[4], reals[5], reals[6], reals[7], reals[8],
@@ -109,12 +107,8 @@ def new_line(rows):
 def _take(tile, rows, first, last):
     """Fill the tile with candidates and their ranks; return the number of columns."""
     block, ranks, positions = tile.block, tile.rank_lists, tile.positions
-    width, stride, columns, size = (
-        blocks.width_of(block.w),
-        blocks.stride_of(rows),
-        0,
-        rows.shape[1],
-    )
+    width, stride = blocks.width_of(block.w), blocks.stride_of(rows)
+    columns, size = 0, rows.shape[1]
     lowest = -np.finfo(rows.dtype).max
     for k in range(width):
         row, taken, seen = rows[min(first + k, last)], k * stride, 0
@@ -163,12 +157,8 @@ def _ascend(heights, bonuses, columns, level, enough, insides, bests):
     Also store, one column later, the maxima over sets that end with each candidate, and over those
     that end with it or before.
     """
-    width, zero, below = (
-        blocks.width_of(heights),
-        simd.zeros_like(level),
-        2.0 * np.finfo(heights.dtype).eps,
-    )
-    step = zero
+    width, below = blocks.width_of(heights), 2.0 * np.finfo(heights.dtype).eps
+    step = zero = simd.zeros_like(level)
     simd.store(insides, 0, zero)
     simd.store(bests, 0, zero)
     for _ in range(_PASSES):
@@ -179,10 +169,8 @@ def _ascend(heights, bonuses, columns, level, enough, insides, bests):
             inside = simd.where(longer, joined, best) + (simd.load(heights, k) - level)
             inside_size = simd.where(longer, inside_size, best_size) + 1.0
             better = inside > best
-            best, best_size = (
-                simd.where(better, inside, best),
-                simd.where(better, inside_size, best_size),
-            )
+            best = simd.where(better, inside, best)
+            best_size = simd.where(better, inside_size, best_size)
             simd.store(insides, k + width, inside)
             simd.store(bests, k + width, best)
         # The maximum is the mass, and the size of the maximizing set the slope.
@@ -295,11 +283,8 @@ def _split(heights, links, columns, lam, means, spare):
 def _solve_tile(tile, rows, first, last, lam):
     """Fill the lists with shares and groups; the scale is zero for rows that are not solved."""
     block = tile.block
-    width, stride, one = (
-        blocks.width_of(block.w),
-        blocks.stride_of(rows),
-        simd.splat(rows.dtype.type(1)),
-    )
+    width, stride = blocks.width_of(block.w), blocks.stride_of(rows)
+    one = simd.splat(rows.dtype.type(1))
     block.orders[:] = 1.0
     columns = blocks.take_lane_maxima(block, rows, first, last)
     peak = simd.load(block.peaks, 0)

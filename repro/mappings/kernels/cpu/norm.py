@@ -126,11 +126,13 @@ def _raise_share(share, exponent):
 
 
 @inline
-def _differentiate_row(shares, vector, count, p, slopes):
-    """Overwrite ``v`` by ``J v`` on the support.
+def _differentiate_row(support, p):
+    """Write ``J v`` on the support, which is not empty.
 
     ``J v = K v - w <w, v> / Σ w``, the inverse Hessian ``K = diag(s) - κ y yᵀ`` and ``w = K 1``.
     """
+    shares, vector, slopes = support.shares, support.grads, support.slopes
+    count = support.sizes[0]
     total = along = 0.0
     for k in range(count):
         total += shares[k] * _raise_share(shares[k], p - 1.0)
@@ -146,18 +148,15 @@ def _differentiate_row(shares, vector, count, p, slopes):
     mean = weighted / weight
     for k in range(count):
         one = slopes[k] - curve * shares[k]
-        vector[k] = slopes[k] * vector[k] - curve * shares[k] * along - one * mean
+        support.results[k] = slopes[k] * vector[k] - curve * shares[k] * along - one * mean
 
 
 @inline
 def _differentiate(probs, grads, p, out, support, start, stop):
     for i in range(start, stop):
         blocks.take_support(support, 0, probs[i], grads[i])
-        size = support.sizes[0]
-        if size > 0:
-            _differentiate_row(support.shares, support.grads, size, p, support.slopes)
-        for k in range(size):
-            support.results[k] = support.grads[k]
+        if support.sizes[0] > 0:
+            _differentiate_row(support, p)
         blocks.scatter(probs[i], 0.0, support.results, 0, out[i])
 
 
