@@ -10,6 +10,8 @@ An entry is *full* if its upper bound is active.
 import torch
 from torch import Tensor
 
+from repro.mappings._arguments import in_double
+
 AT_ZERO, INTERIOR, AT_UPPER = 0, 1, 2
 """KKT status of an entry: at zero, strictly inside its bounds, at its upper bound."""
 _REFINEMENTS = 2
@@ -37,7 +39,7 @@ def box_projection(scores: Tensor, upper: Tensor, total: float | Tensor) -> tupl
     bound = torch.minimum(upper, limit)
     # τ <= 0: an entry above its bound is full however large it is; now x and x - u are small.
     centered = torch.minimum(centered, bound).clamp(min=_LOWEST)
-    centered, bound, limit = centered.double(), bound.double(), limit.double()
+    centered, bound, limit = in_double(centered), in_double(bound), in_double(limit)
     # The sum of the entries is piecewise linear in the threshold: as that decreases, an entry
     # becomes positive at x and full at x - u. These breakpoints are sorted and the sum accumulated.
     breakpoints, permutation = torch.cat([centered, centered - bound], -1).sort(-1, descending=True)

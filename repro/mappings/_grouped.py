@@ -17,6 +17,7 @@ from repro.mappings._arguments import (
     center,
     check_gamma,
     divided_by_gamma,
+    in_double,
     like_scores,
     number,
     to_last,
@@ -138,7 +139,7 @@ def heights_below(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """
     centered, top = center(scores, -1)
     largest = torch.finfo(scores.dtype).max
-    heights = scores.clamp(max=largest).double() - top.clamp(-largest, largest).double()
+    heights = in_double(scores.clamp(max=largest)) - in_double(top.clamp(-largest, largest))
     return heights, is_present(centered), top
 
 
@@ -229,10 +230,10 @@ def _oscar_prox(scores: Tensor, lam: float) -> Tensor:
     signs = scores.detach().sign().masked_fill(infinite | absent, 0.0)
     sizes = scores.masked_fill(infinite | absent, 0.0) * signs
     with torch.no_grad():
-        ordered, permutation = sizes.double().masked_fill(absent, -1.0).sort(-1, descending=True)
+        ordered, permutation = in_double(sizes).masked_fill(absent, -1.0).sort(-1, descending=True)
         rank = permutation.argsort(-1)
         count = (~absent).sum(-1, keepdim=True)
-        weights = lam * (count - 1 - rank).clamp(min=0).double()
+        weights = lam * (count - 1 - rank).clamp(min=0).to(ordered.dtype)
         lowered = torch.where(ordered < 0, -torch.inf, ordered - weights.gather(-1, permutation))
         clusters = decreasing_blocks(lowered).gather(-1, rank)
     means = group_means(sizes - weights.to(sizes.dtype), (~absent).to(sizes.dtype), clusters)

@@ -21,6 +21,7 @@ from repro.mappings._arguments import (
     center,
     check_gamma,
     divided_by_gamma,
+    in_double,
     is_concrete,
     like_scores,
     number,
@@ -75,11 +76,11 @@ class NormmaxFunction(DifferentiableFunction):
     def forward(scores: Tensor, alpha: float | Tensor) -> Tensor:
         """Center, solve for the threshold, normalize; in float64."""
         centered, top = center(scores, -1)
-        wide = centered.double()
+        wide = in_double(centered)
         if isinstance(alpha, float) and alpha == 2.0:
             powers = entmax15_powers(2 * wide).sqrt_()
         else:
-            exponent = alpha.double() if isinstance(alpha, Tensor) else alpha
+            exponent = in_double(alpha) if isinstance(alpha, Tensor) else alpha
             order = (exponent - 1) / exponent
             scaled = (wide / order).clamp(min=-torch.finfo(wide.dtype).max)
             powers = entmax_powers(scaled, order, convex=True).pow(1 / exponent)
@@ -96,13 +97,13 @@ class NormmaxFunction(DifferentiableFunction):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None]:
         """Apply the symmetric Jacobian, in float64; the result is differentiable again."""
         saved, alpha = ctx.saved_tensors
-        probs, grad = saved.double(), grads[0].double()
-        slope = _slope(probs, ctx.alpha if alpha is None else alpha.double())
+        probs, grad = in_double(saved), in_double(grads[0])
+        slope = _slope(probs, ctx.alpha if alpha is None else in_double(alpha))
         moved = slope * (grad - (probs * grad).sum(-1, keepdim=True))
         moved = cast_like(saved, moved - probs * moved.sum(-1, keepdim=True))
         if alpha is None:
             return moved, None
-        drift = alpha_derivative(probs, alpha.double()) * grad
+        drift = alpha_derivative(probs, in_double(alpha)) * grad
         return moved, cast_like(alpha, drift.sum(-1, keepdim=True))
 
 
@@ -289,7 +290,7 @@ class PnormFunction(DifferentiableFunction):
 def sq_pnorm_max_forward(scores: Tensor, p: float) -> Tensor:
     """Center, solve for the threshold, normalize; in float64."""
     centered, top = center(scores, -1)
-    wide, dual = centered.double(), p / (p - 1)
+    wide, dual = in_double(centered), p / (p - 1)
     # Newton's method in a bracket of c = -τ; a step that leaves it, or is longer than half the
     # one before, is replaced by bisection. A row is frozen once its step is rounding error, so
     # that it does not depend on the rest of the batch.

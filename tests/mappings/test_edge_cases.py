@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 from plain import plain
-from tolerances import ABSOLUTE, SUM, assert_close
+from tolerances import ABSOLUTE, ADVERSARIAL, GRADIENT, SUM, assert_close
 
 from repro.mappings import MAPPINGS, Entmax, LearnedAlphaEntmax, entmax
+from repro.mappings.kernels import dispatch
 
 INF = math.inf
 FUNCTIONS = {name: plain(spec.function, spec) for name, spec in MAPPINGS.items()}
@@ -39,6 +40,27 @@ def test_bad_rows_keep_to_themselves(function):
     assert torch.equal(probs[1], torch.tensor([0.5, 0.0, 0.5]))
     assert probs[2].isnan().all()
     assert torch.equal(probs[3], function(good))
+
+
+def test_devices_without_double_precision(monkeypatch, function):
+    """An MPS device, here the CPU without the functions of tensors that such devices refuse."""
+    scores = torch.randn(5, 40, requires_grad=True)
+    weights = torch.linspace(-1, 1, 40)
+    expected = function(scores.double())
+    (expected_grad,) = torch.autograd.grad((expected * weights).sum(), scores)
+
+    def refuse(*_):
+        raise TypeError("no float64")
+
+    monkeypatch.setattr(dispatch, "has_kernel", lambda tensor: False)
+    for module in ("_box", "_entmax", "_grouped", "_norm"):
+        monkeypatch.setattr(f"repro.mappings.{module}.in_double", lambda tensor: tensor)
+    monkeypatch.setattr(torch.Tensor, "double", refuse)
+    found = function(scores)
+    (grad,) = torch.autograd.grad((found * weights).sum(), scores)
+    monkeypatch.undo()
+    assert_close(found, expected, ADVERSARIAL)
+    assert_close(grad, expected_grad, GRADIENT)
 
 
 def test_a_row_with_nothing_allowed_has_zero_gradient(function):
