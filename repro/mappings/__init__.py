@@ -94,7 +94,7 @@ class MappingSpec:
     line: LineStyle = "-"
 
 
-_SPECS = (
+MAPPINGS: dict[str, MappingSpec] = {spec.name: spec for spec in (
     MappingSpec("softmax", Softmax, softmax, slow.softmax_by_definition, False, "#4477aa", "o",
                 line=_DASHED),
     MappingSpec("sparsemax", Sparsemax, sparsemax, slow.sparsemax_by_sorting, True, "#ee6677", "s"),
@@ -112,7 +112,5 @@ _SPECS = (
                 line=_DASH_DOTTED),
     MappingSpec("budget", partial(Budget, k=1.0), partial(budget, k=1.0), slow.budget_by_bisection,
                 True, "#66ccee", "X"),
-)  # fmt: skip
-
-MAPPINGS: dict[str, MappingSpec] = {spec.name: spec for spec in _SPECS}
+)}  # fmt: skip
 """All mappings by name."""
