@@ -30,7 +30,7 @@ def temporary_beside(path: Path) -> Path:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add ``path`` to an OSError of the block that names no file, as that of a full disk."""
+    """Add ``path`` to an OSError of the block that names no file, such as that of a full disk."""
     try:
         yield
     except OSError as error:

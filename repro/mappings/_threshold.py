@@ -26,7 +26,7 @@ _TIED = 1e-12
 _HEIGHT_PASSES = 64
 """Number of bisections of ``[-700, 0]``, after which the bracket is at rounding error."""
 _TINY = 1e-30
-"""Lower bound of denominators, against 0 / 0 in rows with nothing allowed; others are far above."""
+"""Lower bound of denominators: avoids 0 / 0 in rows with nothing allowed; others are far larger."""
 
 
 def sparsemax_powers(scores: Tensor) -> Tensor:

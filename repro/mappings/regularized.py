@@ -156,7 +156,7 @@ def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tens
     scale = kept.abs().amax(-1, keepdim=True)
     # Rows are scaled to a largest entry of one, so that squares neither overflow nor vanish.
     unit = kept / scale.masked_fill(scale == 0, 1.0)
-    # The first centring leaves its rounding, a constant, which is not a direction in the simplex.
+    # The first centering leaves its rounding error: a constant, no direction in the simplex.
     residual = direction = centered(centered(unit))
     solution = torch.zeros_like(residual)
     size = residual.square().sum(-1, keepdim=True)

@@ -35,7 +35,7 @@ if MODE not in ("auto", "torch", "require"):
     raise ValueError(f"REPRO_KERNELS is {MODE!r}; expected auto, torch or require")
 _INSTALLED = {
     "cpu": MODE != "torch" and _numba_compiles(),
-    # Kernels were written for NVIDIA's compiler: ROCm does not know their launch options.
+    # Kernels were written for NVIDIA's compiler: ROCm does not support their launch options.
     "cuda": MODE != "torch" and find_spec("triton") is not None and torch.version.hip is None,
 }
 """Whether the compiler for a device type is usable; it is imported only when needed."""

@@ -130,7 +130,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _kind(value: float) -> str:
-    """Return a setting that has kernels of its own, else the unit interval around it."""
+    """Return a setting for which kernels are specialized, otherwise its unit interval."""
     if isinstance(value, bool) or value in (0.0, 0.5, 1.0, 2.0):
         return str(value)
     return ">2" if value > 2 else f"{math.floor(value)}..{math.ceil(value)}"
@@ -138,14 +138,14 @@ def _kind(value: float) -> str:
 
 @cache
 def machine(device: torch.device) -> str:
-    """Describe a device, and the versions of what compiles for it and of what is compiled."""
+    """Describe a device, its compilers, and the version of the kernels' sources."""
     if device.type != "cuda":
         return str(device)
     major, minor = torch.cuda.get_device_capability(device)
     driver = getattr(torch._C, "_cuda_getDriverVersion", lambda: "unknown")
     try:
         triton = version("triton")
-    except PackageNotFoundError:  # builds of torch may bring it under another name
+    except PackageNotFoundError:  # some builds of torch ship it under another name
         triton = "unknown"
     sources = b"".join(
         path.read_bytes() for path in sorted(Path(__file__).parent.glob("cuda/*.py"))
@@ -244,7 +244,8 @@ def _compare(name: str, given: list[Any], found: Any, wanted: Any) -> Outcome:
         expected = dtype if theirs.is_floating_point() else theirs.dtype
         if ours.shape != theirs.shape or ours.dtype != expected:
             return math.inf, bound
-        # Of groups only the partition is defined: compare means over the groups of the first row.
+        # Group numbers are arbitrary, only the partition is defined: compare means over the groups
+        # of the first row.
         if theirs.dtype == torch.int32:
             average = dispatch.torch_code["grouped_backward"]
             weights = torch.linspace(-1, 1, theirs.size(-1), device=theirs.device).double()

@@ -20,8 +20,8 @@ inline = njit(**_UNCOUNTED)
 """Decorator that compiles a function called by kernels. Sums are evaluated in the order written.
 
 Without ``forceinline`` vectors are passed through memory, which costs 17 to 20 %. There is no
-reference counting of arrays, which would take longer than a short row: such a function can neither
-allocate nor return arrays.
+reference counting of arrays, which would take longer than solving a short row; such a function can
+neither allocate nor return arrays.
 """
 
 allocating = njit(**_INLINED)

@@ -19,7 +19,7 @@ from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import inline
 from repro.mappings.kernels.cpu.elementary import exponential
 
-_SMALLEST = 1e-20  # a smaller sum of free exponentials is underflow in float32
+_SMALLEST = 1e-20  # smaller sums of free exponentials have underflowed in float32
 _FAR = 4.0  # a larger ρ magnifies the rounding of z - max z
 _HIGHEST = 60.0
 """Entries more than this above the base are at their bounds."""

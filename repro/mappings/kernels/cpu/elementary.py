@@ -106,7 +106,7 @@ def logarithm(number):
     to_biased, counter = one_bits - number.bits(math.sqrt(0.5)), 2.0**number.mantissa
     counter_bits, offset = number.bits(counter), counter + number.bias
     series = _log1p_share(number.log_terms)
-    # Odd and even terms are summed apart: one loop over all terms would not be unrolled.
+    # Odd and even terms are summed separately: one loop over all terms would not be unrolled.
     odd, even = (polynomial(number.real, series[start::2]) for start in range(2))
 
     def logarithm(below, height):

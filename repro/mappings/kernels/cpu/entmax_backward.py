@@ -11,8 +11,8 @@ For ``r > 1`` slopes grow without bound as ``p`` falls, overflow, and are so far
 
 - slopes are relative to the largest, that of the smallest share; the remaining factor is applied
   last, by logarithms if it overflows; results are clipped to the largest number of the type;
-- gradients are relative to that of the entry with the largest slope, which leaves its differences
-  exact. A common shift of the gradients of a row changes nothing.
+- the gradient of the entry with the largest slope is subtracted from all others, so that
+  differences to it are exact. A common shift of the gradients of a row changes nothing.
 """
 
 import math
@@ -169,7 +169,7 @@ def backward_rows(probs, grads, order, orders, out, order_grads, narrow, wide, s
     dense = probs.shape[1] <= _DENSE and orders.shape[0] == 0 and order in (0.5, 1.0)
     if dense:
         for i in range(start, stop):
-            if order == 1.0:  # as a constant, for which the compiler simplifies the slopes
+            if order == 1.0:  # passed as a constant, so that the compiler simplifies the slopes
                 _dense_row(probs[i], grads[i], 1.0, out[i])
             else:
                 _dense_row(probs[i], grads[i], 0.5, out[i])

@@ -86,7 +86,7 @@ Rows with more are solved by logarithms; with 1e-8 here, float64 values are up t
 """
 _DEEPEST, _SHALLOWEST = -700.0, math.log(1e-2)
 """Bounds of the logarithm of the lowest height of tied rows, the upper one relative to ``c``."""
-_HALVINGS = 64  # of an interval of 700, down to 4e-17
+_HALVINGS = 64  # they shrink an interval of 700 to 4e-17
 
 
 @inline

@@ -395,7 +395,7 @@ def _load_first(builder: Any, sig: Any, array: Any, index: Any, many: Any, other
     lanes = sig.return_type.lanes
     address, align = _address(builder, array, index, lanes)
     kind = address.type.pointee
-    # Masked instructions are slow, and without AVX-512 those for bytes are loops.
+    # Masked instructions are slow, and without AVX-512 those for bytes compile to loops.
     with builder.if_else(builder.icmp_signed(">=", many, _WORD(lanes)), likely=True) as ways:
         with ways[0]:
             whole, from_whole = builder.load(address, align=align), builder.block

@@ -103,7 +103,7 @@ def line_threshold(
     """
     tolerance = 4.0 * epsilon(low.dtype)
     anchor, offset = tl.maximum(high - 1.0, low), tl.zeros(low.shape, low.dtype)
-    # Equal where bounds are below the rounding of the scores; then the first step finds δ.
+    # `low == high` where bounds are below the rounding of the scores; there the first step finds δ.
     moves = (limit > 0.0) & (low <= high)
     passes = 0
     while (passes < _PASSES) & any_of(moves):

@@ -107,9 +107,10 @@ def pairwise_kernel(probs, groups, grads, out, n, N: tl.constexpr, K: tl.constex
 
 @triton.jit
 def _fixed_point(largest, n):
-    """Return the power of two that scales ``n`` numbers up to ``largest`` to integers; its inverse.
+    """Return the power of two that scales numbers to integers, and its inverse.
 
-    By the exponents of both, it is the largest with which the sum of all is below ``2^62``.
+    It is the largest for which ``n`` numbers up to ``largest``, scaled by it, have a sum below
+    ``2^62``, as far as their exponents tell.
     """
     exponent = largest.to(tl.int64, bitcast=True) >> 52
     bits = ((tl.zeros([1], tl.float64) + n).to(tl.int64, bitcast=True) >> 52) - 1022
