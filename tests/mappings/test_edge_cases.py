@@ -8,7 +8,7 @@ import torch
 from plain import plain
 from tolerances import ABSOLUTE, ADVERSARIAL, GRADIENT, SUM, assert_close
 
-from repro.mappings import MAPPINGS, Entmax, LearnedAlphaEntmax, entmax
+from repro.mappings import MAPPINGS, LearnedAlphaEntmax, entmax
 from repro.mappings.kernels import dispatch
 
 INF = math.inf
@@ -173,14 +173,6 @@ def test_wrong_masks_are_refused(function):
     for shape in ((3, 2), (2, 2, 3), (2,)):
         with pytest.raises(ValueError, match="does not broadcast"):
             function(torch.ones(2, 3), mask=torch.ones(shape, dtype=torch.bool))
-
-
-@pytest.mark.parametrize("alpha", [0.0, -1.0, INF, math.nan])
-def test_alpha_must_be_positive(alpha):
-    with pytest.raises(ValueError, match="alpha must be positive"):
-        entmax(torch.ones(3), alpha)
-    with pytest.raises(ValueError, match="alpha must be positive"):
-        Entmax(alpha)
 
 
 def test_alpha_tensors_are_checked():

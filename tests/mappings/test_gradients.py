@@ -1,9 +1,11 @@
 """Derivatives: against finite differences, the closed-form Jacobian, and under transforms."""
 
 import math
+from itertools import product
 
 import pytest
 import torch
+from drawn import draw, leaf
 from plain import plain
 from tolerances import ABSOLUTE, GRADIENT, assert_close
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
@@ -19,6 +21,7 @@ from repro.mappings import (
     fusedmax,
     normmax,
     oscarmax,
+    sq_pnorm_max,
 )
 
 ALPHAS = (1.0, 1.2, 1.5, 1.8, 2.0, 2.5)
@@ -31,20 +34,15 @@ MASKED = {name: plain(spec.function, spec) for name, spec in MAPPINGS.items()} |
 }
 
 
-def draw(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
-
-
 @pytest.mark.parametrize("dim", [-2, 0, 2])
 @pytest.mark.parametrize("spec", MAPPINGS.values(), ids=MAPPINGS)
 def test_gradcheck_on_every_dim(spec, dim):
-    assert gradcheck(lambda scores: plain(spec.function, spec)(scores, dim=dim), draw(3, 4, 2))
+    assert gradcheck(lambda scores: plain(spec.function, spec)(scores, dim=dim), leaf(3, 4, 2))
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_second_derivatives_with_zeros_in_the_output(alpha):
-    scores = draw(3, 6, seed=1) if alpha <= 2 else draw(2, 4, seed=2)
+    scores = leaf(3, 6, seed=1) if alpha <= 2 else leaf(2, 4, seed=2)
     if alpha > 1.1:
         assert (entmax(scores, alpha) == 0).any()
     assert gradgradcheck(lambda scores: entmax(scores, alpha), scores)
@@ -54,13 +52,13 @@ def test_second_derivatives_with_zeros_in_the_output(alpha):
 def test_gradients_for_alpha(dim, alpha):
     shape = (2, 1, 5) if dim == -2 else (2, 1, 1)
     exponent = torch.full(shape, alpha, dtype=torch.float64, requires_grad=True)
-    scores = draw(2, 4, 5, seed=3)
+    scores = leaf(2, 4, 5, seed=3)
     assert gradcheck(lambda s, a: entmax(s, a, dim=dim), (scores, exponent))
     assert gradgradcheck(lambda s, a: entmax(s, a, dim=dim), (scores, exponent))
 
 
 def test_alpha_gradient_does_not_depend_on_broadcasting():
-    scores, weights = draw(2, 3, 5), draw(2, 3, 5, seed=9).detach()
+    scores, weights = leaf(2, 3, 5), draw(2, 3, 5, seed=9)
     shared = torch.tensor(1.4, dtype=torch.float64, requires_grad=True)
     spread = torch.full((2, 3, 1), 1.4, dtype=torch.float64, requires_grad=True)
     (entmax(scores, shared) * weights).sum().backward()
@@ -69,9 +67,9 @@ def test_alpha_gradient_does_not_depend_on_broadcasting():
 
 
 def test_alpha_derivative_from_the_right_at_one():
-    scores = draw(2, 5, seed=4).detach()
+    scores = draw(2, 5, seed=4)
     one = torch.ones((), dtype=torch.float64, requires_grad=True)
-    weights = draw(2, 5, seed=5).detach()
+    weights = draw(2, 5, seed=5)
     (entmax(scores, one) * weights).sum().backward()
     step = 1e-5
     ahead = (entmax(scores, 1 + step) * weights).sum()
@@ -83,7 +81,7 @@ def test_alpha_derivative_from_the_right_at_one():
 
 @pytest.mark.parametrize("alpha", [1 + 1e-9, 1 + 1e-6, 1 + 1e-3])
 def test_alpha_derivative_is_continuous_at_one(alpha):
-    scores, weights = draw(4, 6, seed=6).detach(), draw(4, 6, seed=7).detach()
+    scores, weights = draw(4, 6, seed=6), draw(4, 6, seed=7)
     grads = []
     for value in (1.0, alpha):
         exponent = torch.tensor(value, dtype=torch.float64, requires_grad=True)
@@ -95,7 +93,7 @@ def test_alpha_derivative_is_continuous_at_one(alpha):
 @pytest.mark.parametrize("function", MASKED.values(), ids=MASKED)
 def test_masks_equal_removal_in_value_and_gradient(function):
     generator = torch.Generator().manual_seed(8)
-    scores, weights = draw(20, 9, seed=9), draw(20, 9, seed=10).detach()
+    scores, weights = leaf(20, 9, seed=9), draw(20, 9, seed=10)
     mask = torch.rand(20, 9, generator=generator) < 0.6
     mask[:, 4] = True
     probs = function(scores, mask=mask)
@@ -109,19 +107,26 @@ def test_masks_equal_removal_in_value_and_gradient(function):
         assert_close(grad[i, mask[i]], expected, GRADIENT)
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
-def test_no_second_derivative_is_nan(alpha):
+@pytest.mark.parametrize(
+    ("function", "parameter"),
+    [
+        *product([entmax], ALPHAS),
+        *product([normmax], [1.1, 1.5, 2.0, 2.5, 4.0]),
+        (sq_pnorm_max, 1.5),
+    ],
+)
+def test_no_second_derivative_is_nan(function, parameter):
     """Ties at the threshold and forbidden entries: the boundary of the support."""
-    scores = torch.tensor([[1.0, 0.0, -1.0, -math.inf], [0.0, 0.0, 0.0, -9.0]], dtype=torch.float64)
-    scores.requires_grad_()
-    weights = draw(2, 4, seed=10).detach()
-    (first,) = torch.autograd.grad(
-        (entmax(scores, alpha) * weights).sum(), scores, create_graph=True
-    )
+    rows = [[1.0, 0.0, -1.0, -math.inf], [0.0, 0.0, 0.0, -9.0], [-math.inf] * 4]
+    scores = torch.tensor(rows, dtype=torch.float64, requires_grad=True)
+    probs = function(scores, parameter)
+    weights = draw(3, 4, seed=10)
+    (first,) = torch.autograd.grad((probs * weights).sum(), scores, create_graph=True)
     (second,) = torch.autograd.grad(first.square().sum(), scores)
     assert first.isfinite().all()
     assert second.isfinite().all()
-    if alpha == 2:
+    assert torch.equal(first[2], torch.zeros_like(first[2]))
+    if function is entmax and parameter == 2:
         assert torch.equal(second, torch.zeros_like(second))
 
 
@@ -137,7 +142,7 @@ PAIRS = {
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
 @pytest.mark.parametrize(("function", "second"), PAIRS.values(), ids=PAIRS)
 def test_function_transforms_over_both_arguments(function, second):
-    scores = draw(4, 6, seed=12).detach()
+    scores = draw(4, 6, seed=12)
     spread = second if second.dim() == 2 else second[:, None]
     assert_close(vmap(function)(scores, second), function(scores, spread), ABSOLUTE)
     for argument in (0, 1):

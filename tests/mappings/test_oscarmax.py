@@ -5,23 +5,19 @@ import math
 import numpy as np
 import pytest
 import torch
+from drawn import draw, leaf
 from hard_rows import hard_rows
 from scipy.optimize import isotonic_regression
 from structured_oracles import oscar_rows, simplex_program
-from tolerances import ABSOLUTE, GRADIENT, LOSS, SUM, assert_close
+from tolerances import ABSOLUTE, GRADIENT, LOSS, assert_close
 from torch.autograd import gradcheck, gradgradcheck
 
 from repro.mappings import Oscarmax, fusedmax, oscarmax, sparsemax
-from repro.mappings._reference import oscarmax_by_pooling, sparsemax_by_sorting
+from repro.mappings._reference import sparsemax_by_sorting
 from repro.mappings._segments import decreasing_blocks
 
 INF = math.inf
 LAMS = (0.01, 0.05, 0.3)
-
-
-def draw(*shape, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def project(scores):
@@ -55,17 +51,6 @@ def test_isotonic_regression(size):
         solution = isotonic_regression(row.numpy(), increasing=False)
         means = torch.stack([row[block == b].mean() for b in block])
         np.testing.assert_allclose(means.numpy(), solution.x, atol=1e-12)
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e4])
-@pytest.mark.parametrize("lam", LAMS)
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
-@pytest.mark.parametrize("size", [2, 24, 300])
-def test_hard_rows_at_any_offset(size, dtype, lam, offset):
-    scores = (hard_rows(size) + offset).to(dtype)
-    probs = oscarmax(scores, lam)
-    assert_close(probs, oscarmax_by_pooling(scores, lam), ABSOLUTE)
-    assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
 
 
 @pytest.mark.parametrize("lam", [1e-300, 1e-12])
@@ -102,7 +87,7 @@ def test_omega_is_the_definition_less_a_constant():
 @pytest.mark.parametrize("variant", ["exact", "paper"])
 @pytest.mark.parametrize("lam", LAMS)
 def test_first_and_second_derivatives(lam, variant):
-    scores = draw(3, 6, seed=7).requires_grad_()
+    scores = leaf(3, 6, seed=7)
     assert gradcheck(lambda s: oscarmax(s, lam, variant=variant), scores)
     assert gradgradcheck(lambda s: oscarmax(s, lam, variant=variant), scores)
 
@@ -162,20 +147,7 @@ def test_published_form_with_awkward_rows():
         assert torch.equal(oscarmax(half, variant="paper"), expected)
 
 
-@pytest.mark.parametrize("lam", [-0.1, INF, math.nan])
-def test_lam_is_checked(lam):
-    for build in (lambda: oscarmax(torch.ones(2), lam), lambda: Oscarmax(lam)):
-        with pytest.raises(ValueError, match="lam must be at least 0"):
-            build()
-
-
-def test_gamma_and_variant_are_checked():
-    for build in (
-        lambda: oscarmax(torch.ones(2), gamma=0.0),
-        lambda: Oscarmax(gamma=INF),
-    ):
-        with pytest.raises(ValueError, match="gamma must be positive"):
-            build()
+def test_variant_is_checked():
     for build in (
         lambda: oscarmax(torch.ones(2), variant="fast"),
         lambda: Oscarmax(variant="fast"),

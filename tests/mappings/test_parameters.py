@@ -1,12 +1,19 @@
 """Settings given as numbers of Python, of numpy, or as tensors without dimensions."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 
 from repro.losses import CrossEntropyLoss, EntmaxLoss, LinearEntmaxLoss, SparsemaxLoss
 from repro.mappings import (
+    Budget,
+    Entmax,
     Fusedmax,
+    Normmax,
+    Oscarmax,
+    SqPnormMax,
     budget,
     entmax,
     fusedmax,
@@ -58,6 +65,32 @@ def test_numbers_of_any_kind(call, value):
 def test_what_is_no_number_is_refused(call, value):
     with pytest.raises(TypeError):
         call(value)
+
+
+OUT_OF_RANGE = {
+    (entmax, Entmax, "alpha must be positive and finite"): [0.0, -1.0],
+    (normmax, Normmax, "alpha must be above 1 and finite"): [1.0, 0.5],
+    (budget, Budget, "k must be at least 0"): [-1e-3, -1.0],
+    (sq_pnorm_max, SqPnormMax, "p must be larger than 1 and at most 2"): [1.0, 0.5, 2.001],
+    (fusedmax, Fusedmax, "lam must be at least 0"): [-0.1],
+    (oscarmax, Oscarmax, "lam must be at least 0"): [-0.1],
+}
+
+
+@pytest.mark.parametrize(("function", "module", "message"), OUT_OF_RANGE)
+def test_what_is_out_of_range_is_refused(function, module, message):
+    for value in (*OUT_OF_RANGE[function, module, message], math.inf, math.nan):
+        with pytest.raises(ValueError, match=message):
+            function(SCORES, value)
+        with pytest.raises(ValueError, match=message):
+            module(value)
+        if function not in (entmax, normmax, budget):  # which take tensors too
+            continue
+        for tensor in (torch.tensor(value), torch.tensor([1.5, 1.5, value, 1.5])[:, None]):
+            with pytest.raises(ValueError, match=message):
+                function(SCORES, tensor)
+            with pytest.raises(ValueError, match=message):
+                module(tensor)(SCORES)
 
 
 @pytest.mark.parametrize("loss", [EntmaxLoss, SparsemaxLoss, CrossEntropyLoss])

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from drawn import draw, leaf
 from tolerances import ABSOLUTE, LOSS, SUM, assert_close
 from torch.autograd import gradcheck
 from torch.func import jacrev, vmap
@@ -13,11 +14,6 @@ from repro.mappings import ProbabilityMap, regularized, softmax, sparsemax, sq_p
 INF = math.inf
 SOLVED = {torch.float64: 1e-9, torch.float32: 5e-6}
 """Error in ``p`` at the tolerances below: at most the residual over the strong convexity."""
-
-
-def draw(*shape, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def euclidean(probs):
@@ -81,20 +77,20 @@ def test_the_residual_is_that_of_the_fixed_point():
 
 @pytest.mark.parametrize("dim", [-2, 2])
 def test_gradients_by_differences(dim):
-    scores = draw(2, 3, 2, seed=6).requires_grad_()
+    scores = leaf(2, 3, 2, seed=6)
     mapping = regularized(squared_norm, tolerance=1e-12)
     assert gradcheck(lambda s: mapping(s, dim=dim), scores, atol=1e-5)
 
 
 @pytest.mark.parametrize("omega", [negative_entropy, euclidean])
 def test_gradients_of_other_regularizers_by_differences(omega):
-    scores = draw(2, 4, seed=6).requires_grad_()
+    scores = leaf(2, 4, seed=6)
     assert gradcheck(regularized(omega, tolerance=1e-12), scores, atol=1e-5)
 
 
 def test_a_quadratic_by_differences_and_by_proposition_one():
     gamma = 0.4
-    scores = draw(2, 6, seed=7).requires_grad_()
+    scores = leaf(2, 6, seed=7)
     mapping = regularized(quadratic, gamma=gamma, tolerance=1e-12)
     assert gradcheck(mapping, scores, atol=1e-5)
     for row in scores.detach():
@@ -182,7 +178,7 @@ def test_a_nan_gradient_stays_nan_in_its_row():
 
 def test_masks_equal_removal_in_value_and_gradient():
     mask = torch.tensor([True, False, True, True, False])
-    scores = draw(4, 5, seed=9).requires_grad_()
+    scores = leaf(4, 5, seed=9)
     weights = draw(4, 5, seed=10)
     for omega in (squared_norm, negative_entropy):
         mapping = regularized(omega, tolerance=1e-11)
@@ -233,7 +229,7 @@ def test_types_shapes_and_shifts():
 def test_omega_and_value():
     mapping = regularized(quadratic, gamma=2.0, tolerance=1e-12)
     assert isinstance(mapping, ProbabilityMap)
-    scores = draw(3, 6, seed=12).requires_grad_()
+    scores = leaf(3, 6, seed=12)
     probs = mapping(scores)
     assert_close(mapping.omega(probs), 2 * quadratic(probs), LOSS)
     assert_close(mapping.value(scores), (probs * scores).sum(-1) - 2 * quadratic(probs), LOSS)
@@ -259,7 +255,7 @@ def test_a_regularizer_that_is_not_convex_is_an_error():
 
 
 def test_a_second_derivative_is_refused():
-    scores = draw(2, 4, seed=14).requires_grad_()
+    scores = leaf(2, 4, seed=14)
     probs = regularized(squared_norm)(scores)
     (first,) = torch.autograd.grad(probs.square().sum(), scores, create_graph=True)
     with pytest.raises(RuntimeError, match="no second derivative"):
@@ -285,9 +281,7 @@ def test_shapes_of_the_regularizer_are_checked(mapping, message):
 
 
 def test_the_shape_of_the_hessian_product_is_checked():
-    probs = regularized(euclidean, hvp=lambda probs, vector: vector.sum(-1))(
-        draw(2, 4, seed=15).requires_grad_()
-    )
+    probs = regularized(euclidean, hvp=lambda probs, vector: vector.sum(-1))(leaf(2, 4, seed=15))
     with pytest.raises(ValueError, match=r"hvp must .* shape \(2, 4\), got \(2,\)"):
         probs.square().sum().backward()
 

@@ -1,5 +1,7 @@
 """Values against oracles: enumeration, bisection, sorting, a quadratic program, other libraries."""
 
+from itertools import product
+
 import entmax as peer
 import pytest
 import torch
@@ -9,8 +11,26 @@ from pairwise import pairwise
 from plain import plain
 from tolerances import ABSOLUTE, ADVERSARIAL, SUM, assert_close
 
-from repro.mappings import MAPPINGS, entmax, softmax, sparsemax
-from repro.mappings._reference import entmax_by_bisection, sparsemax_by_sorting
+from repro.mappings import (
+    MAPPINGS,
+    budget,
+    entmax,
+    fusedmax,
+    normmax,
+    oscarmax,
+    softmax,
+    sparsemax,
+    sq_pnorm_max,
+)
+from repro.mappings._reference import (
+    budget_by_bisection,
+    entmax_by_bisection,
+    fusedmax_by_splitting,
+    normmax_by_bisection,
+    oscarmax_by_pooling,
+    sparsemax_by_sorting,
+    sq_pnorm_max_by_bisection,
+)
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
 from repro.mappings.kernels import dispatch
 
@@ -24,6 +44,25 @@ def reference(scores: torch.Tensor, alpha: float) -> torch.Tensor:
     if alpha == 2:
         return sparsemax_by_sorting(scores)
     return entmax_by_bisection(scores, alpha, passes=80)
+
+
+NORMS = (1.1, 1.3, 1.5, 1.8)
+OFFSETS = [0.0, 1e4, 1e8]
+HARD_ROWS = {  # the oracle, parameters, sizes, offsets, tolerance
+    entmax: (reference, ALPHAS, [2, 20, 63, 127, 129, 400, 1000], OFFSETS, HARD),
+    normmax: (normmax_by_bisection, [1.1, 1.5, 2.0, 2.5, 4.0], [2, 20, 400], OFFSETS, ABSOLUTE),
+    budget: (budget_by_bisection, [0.3, 2, 5.5, 19.5], [20, 400], OFFSETS, ABSOLUTE),
+    sq_pnorm_max: (sq_pnorm_max_by_bisection, NORMS, [60, 100, 1500], OFFSETS[:2], ABSOLUTE),
+    fusedmax: (fusedmax_by_splitting, [0.01, 0.1, 0.5], [24], OFFSETS[:2], ABSOLUTE),
+    oscarmax: (oscarmax_by_pooling, [0.01, 0.05, 0.3], [2, 24, 300], OFFSETS[:2], ABSOLUTE),
+}
+
+
+def hard_cases():
+    for function, (_, parameters, sizes, offsets, _) in HARD_ROWS.items():
+        combine = product if function in (fusedmax, oscarmax) else pairwise
+        for case in combine(sizes, FLOATS, parameters, offsets):
+            yield function, *case
 
 
 @pytest.mark.parametrize("spec", MAPPINGS.values(), ids=MAPPINGS)
@@ -44,16 +83,16 @@ def test_every_support_enumerated(size):
 
 
 @pytest.mark.usefixtures("poisoned")
-@pytest.mark.parametrize(
-    ("size", "dtype", "alpha", "offset"),
-    pairwise([2, 20, 63, 127, 129, 400, 1000], FLOATS, ALPHAS, [0.0, 1e4, 1e8]),
-)
-def test_hard_rows_at_any_offset(size, dtype, alpha, offset):
-    scores = (hard_rows(size) / (alpha - 1) + offset).to(dtype)
-    probs = entmax(scores, alpha)
+@pytest.mark.parametrize(("function", "size", "dtype", "parameter", "offset"), [*hard_cases()])
+def test_hard_rows_at_any_offset(function, size, dtype, parameter, offset):
+    oracle, *_, tolerance = HARD_ROWS[function]
+    width = parameter - 1 if function is entmax else 1
+    scores = (hard_rows(size) / width + offset).to(dtype)
+    probs = function(scores, parameter)
     assert (probs >= 0).all()
-    assert_close(probs, reference(scores, alpha), HARD)
-    assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
+    assert_close(probs, oracle(scores, parameter), tolerance)
+    total = parameter if function is budget else 1
+    assert_close(probs.sum(-1), probs.new_full((len(scores),), total), SUM)
 
 
 @pytest.mark.parametrize("alpha", [1.25, 1.5, 2.0])
