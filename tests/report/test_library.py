@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from repro.config.experiment import Drawing, Experiment, ScalePlan
-from repro.mappings import fusedmax, oscarmax
+from repro.mappings import oscarmax
 from repro.report import Origin, build_report, document, export_figure_data
-from repro.report.figures import draw_figure, figure_kinds, read_figure_data
+from repro.report.figures import figure_kinds
 from repro.report.figures.kinds import NO_RUNS
 from repro.report.figures.library import DIGITS, solver_race
-from repro.results import Archive, ResultsError, figure_path
+from repro.results import Archive, figure_path
 
 LIBRARY = {
     name: kind for name, kind in figure_kinds().items() if ".library." in type(kind).__module__
@@ -98,12 +98,6 @@ def test_smoothed_maxima_meet_the_maximum_exactly_where_the_choice_is_certain() 
         np.testing.assert_allclose(above[certain], 0, atol=2 * ROUNDED)
     middle = VALUES["max_operators"]["curves"]["softmax"]["maximum"][len(leads) // 2]
     assert middle == pytest.approx(math.log(2), abs=ROUNDED)
-
-
-def test_oscarmax_of_two_scores_is_fusedmax_at_half_the_strength() -> None:
-    scores = torch.randn(200, 2, dtype=torch.float64)
-    difference = oscarmax(scores, 0.4) - fusedmax(scores, 0.2)
-    assert difference.abs().max() < 1e-12
 
 
 def test_published_oscarmax_is_drawn_beside_the_exact_one() -> None:
@@ -241,35 +235,3 @@ def test_measured_neighbors_keep_their_banner(
     banners = {section.experiment.name: section.banner for section in found.sections}
     assert banners[computed.name] == ""
     assert "not comparable" in banners[experiment.name]
-
-
-def test_what_cannot_be_computed_is_refused(
-    tmp_path: Path, computed: Experiment, experiment: Experiment
-) -> None:
-    with pytest.raises(ResultsError, match="is a table"):
-        export_figure_data(Archive(tmp_path, "demo"), experiment, origin=ORIGIN)
-    other = replace(computed, drawing=Drawing("pie"))
-    with pytest.raises(ResultsError, match=r"no drawing 'pie'; choose from: .*entmax_curves"):
-        export_figure_data(Archive(tmp_path, "demo"), other, origin=ORIGIN)
-    assert not figure_path(tmp_path, "demo", computed.name, "json").exists()
-
-
-def test_damaged_values_are_refused(tmp_path: Path, computed: Experiment) -> None:
-    name = computed.name
-    assert read_figure_data(tmp_path, "demo", name) is None
-    path = export_figure_data(Archive(tmp_path, "demo"), computed, origin=ORIGIN)
-    good = json.loads(path.read_text(encoding="utf-8"))
-    for content, message in [
-        ("{", "not JSON"),
-        (json.dumps({**good, "extra": 1}), r"unknown fields \['extra'\]"),
-        (json.dumps({**good, "example": 3}), "field 'example' is 3; expected a mapping"),
-        (json.dumps({**good, "experiment": "other/figure1"}), "belongs to 'other/figure1'"),
-    ]:
-        path.write_text(content)
-        with pytest.raises(ResultsError, match=message):
-            read_figure_data(tmp_path, "demo", name)
-    path.write_text(json.dumps({**good, "example": {"t": [1.0]}}))
-    damaged = read_figure_data(tmp_path, "demo", name)
-    assert damaged is not None
-    with pytest.raises(ResultsError, match="malformed data"):
-        draw_figure(damaged)

@@ -96,9 +96,10 @@ def test_what_cannot_be_drawn_is_refused(
     with pytest.raises(ResultsError, match="no run has a record"):
         export_figure_data(Archive(tmp_path, "demo"), figure_experiment, [])
     records = store_runs(tmp_path, make_record)
-    heatmap = replace(figure_experiment, drawing=Drawing("attention"))
-    with pytest.raises(ResultsError, match="kept no examples"):
-        export_figure_data(Archive(tmp_path, "demo"), heatmap, records)
+    for drawing, message in [("attention", "kept no examples"), ("pie", "no drawing 'pie'")]:
+        other = replace(figure_experiment, drawing=Drawing(drawing))
+        with pytest.raises(ResultsError, match=message):
+            export_figure_data(Archive(tmp_path, "demo"), other, records)
     assert not figure_path(tmp_path, "demo", figure_experiment.name, "json").exists()
 
 
