@@ -7,7 +7,6 @@ from figure_runs import runs_in
 from predicted import own_examples, predicted
 from stored_statistics import assert_sums_give_the_records, scores_of
 
-from repro.config import ConfigError
 from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
 from repro.config.planning import plan_runs
@@ -260,22 +259,6 @@ def test_vectors_without_a_file_are_refused(tmp_path: Path) -> None:
 def test_a_missing_corpus_is_refused_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no snli_1.0/snli_1.0_train.jsonl"):
         identify(config(tmp_path, "scale=small", f"data_dir={tmp_path}"))
-
-
-@pytest.mark.parametrize(
-    ("override", "expected"),
-    [
-        ("data.source=qnli", "data.source is 'qnli'"),
-        ("data.train_premises=0", "data.train_premises is 0"),
-        ("model.vectors=bert", "model.vectors is 'bert'"),
-        ("model.dropout=1", "model.dropout is 1"),
-        ("model=esim", "does not fit task=snli"),
-        ("task.evaluation_batch=0", "task.evaluation_batch is 0"),
-    ],
-)
-def test_bad_settings_are_refused(tmp_path: Path, override: str, expected: str) -> None:
-    with pytest.raises(ConfigError, match=expected):
-        config(tmp_path, override)
 
 
 def test_bfloat16_trains(root: Path) -> None:
