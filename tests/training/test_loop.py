@@ -71,6 +71,7 @@ def config(**changes: Any) -> TrainingConfig:
 
 
 def run(task: Regression, folder: Path, **changes: Any) -> TrainingProgress:
+    folder.mkdir(exist_ok=True)
     files = FitPaths(folder / "checkpoint.pt", folder / "model.safetensors")
     return fit(task, config(**changes), files, lambda _row: None, lambda _progress, _total: None)
 
@@ -87,8 +88,6 @@ def test_a_killed_training_continues_to_the_same_numbers(
 ) -> None:
     changes = {"validate_every_steps": every_steps, "schedule": "decay_if_not_best"}
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    whole.mkdir()
-    cut.mkdir()
     expected = run(Regression(), whole, **changes)
     killed = Regression()
     killed.stop_at = stop_at
@@ -120,7 +119,6 @@ def test_ctrl_c_leaves_a_checkpoint_and_the_rest_can_follow(tmp_path: Path) -> N
     with pytest.raises(KeyboardInterrupt):
         run(task, tmp_path, checkpoint_minutes=1000.0)
     assert load_checkpoint(tmp_path / "checkpoint.pt")[0].step == task.updates == 8
-    (tmp_path / "whole").mkdir()
     assert rows(run(Regression(), tmp_path)) == rows(run(Regression(), tmp_path / "whole"))
 
 
@@ -141,73 +139,45 @@ class Evaluated(Regression):
         return super().validate()
 
 
-@pytest.mark.parametrize("signal_at", [1, 3])
-def test_a_signal_ends_evaluation_at_once_and_keeps_the_epoch(
-    tmp_path: Path, signal_at: int
+@pytest.mark.parametrize(
+    ("every_steps", "signal_at", "step"),
+    [(None, 1, 10), (None, 3, 30), (7, 1, 7), (7, 2, 14), (7, 5, 30)],
+)
+def test_a_signal_ends_a_validation_at_once_and_it_is_repeated(
+    tmp_path: Path, every_steps: int | None, signal_at: int, step: int
 ) -> None:
+    changes = {"validate_every_steps": every_steps}
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    whole.mkdir()
-    cut.mkdir()
-    expected = run(Evaluated(), whole)
+    expected = run(Evaluated(), whole, **changes)
     task, started = Evaluated(signal_at), time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        run(task, cut, checkpoint_minutes=1000.0)
+        run(task, cut, checkpoint_minutes=1000.0, **changes)
     assert time.monotonic() - started < 5
     assert task.finished == signal_at - 1
     kept, _ = load_checkpoint(cut / "checkpoint.pt")
-    assert (kept.step, kept.batch) == (2 * 5 * signal_at, 5)
+    assert (kept.step, kept.batch) == (step, (step - 1) % 5 + 1)
     continued = Evaluated()
-    assert rows(run(continued, cut)) == rows(expected)
+    assert rows(run(continued, cut, **changes)) == rows(expected)
     assert task.updates + continued.updates == 6 * 5
     assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("signal_at", [1, 2, 5])
-def test_a_signal_during_a_validation_after_steps_repeats_that_validation(
-    tmp_path: Path, signal_at: int
-) -> None:
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    whole.mkdir()
-    cut.mkdir()
-    expected = run(Evaluated(), whole, validate_every_steps=7)
-    task = Evaluated(signal_at)
-    with pytest.raises(KeyboardInterrupt):
-        run(task, cut, checkpoint_minutes=1000.0, validate_every_steps=7)
-    assert load_checkpoint(cut / "checkpoint.pt")[0].step == min(7 * signal_at, 30)
-    continued = Evaluated()
-    assert rows(run(continued, cut, validate_every_steps=7)) == rows(expected)
-    assert task.updates + continued.updates == 6 * 5
-    assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
-
-
+@pytest.mark.parametrize(("last", "step"), [(False, 5), (True, 30)])
 def test_signals_wait_while_a_checkpoint_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def save(*arguments: Any) -> None:
-        for _ in range(2):
-            os.kill(os.getpid(), signal.SIGINT)
-        save_checkpoint(*arguments)
-
-    monkeypatch.setattr("repro.training.loop.save_checkpoint", save)
-    monkeypatch.setattr("repro.training.loop._SECONDS_BETWEEN_ROWS_SAVED", -1.0)
-    with pytest.raises(KeyboardInterrupt):
-        run(Regression(), tmp_path, checkpoint_minutes=1000.0)
-    assert load_checkpoint(tmp_path / "checkpoint.pt")[0].step == 5  # of the first epoch's end
-
-
-def test_a_signal_during_the_last_checkpoint_is_not_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: bool, step: int
 ) -> None:
     def save(path: Path, progress: TrainingProgress, state: dict[str, Any]) -> None:
-        if progress.finished:
-            os.kill(os.getpid(), signal.SIGINT)
+        if progress.finished == last:
+            for _ in range(2):
+                os.kill(os.getpid(), signal.SIGINT)
         save_checkpoint(path, progress, state)
 
     monkeypatch.setattr("repro.training.loop.save_checkpoint", save)
     monkeypatch.setattr("repro.training.loop._SECONDS_BETWEEN_ROWS_SAVED", -1.0)
     with pytest.raises(KeyboardInterrupt):
         run(Regression(), tmp_path, checkpoint_minutes=1000.0)
-    assert load_checkpoint(tmp_path / "checkpoint.pt")[0].finished
+    kept, _ = load_checkpoint(tmp_path / "checkpoint.pt")
+    assert (kept.finished, kept.step) == (last, step)
 
 
 def test_several_processes_stop_only_when_all_know_of_the_signal(
@@ -311,8 +281,6 @@ def test_rows_after_a_number_of_updates_hold_the_mean_loss_of_those_updates(
     tmp_path: Path,
 ) -> None:
     single, several = tmp_path / "single", tmp_path / "several"
-    single.mkdir()
-    several.mkdir()
     losses = [1.0] * 30  # no decay
     each = run(Regression(losses), single, validate_every_steps=1).history
     assert len(each) == 30
@@ -574,7 +542,6 @@ def test_all_processes_find_checkpoints_due_at_the_same_updates(
         clock = SimpleNamespace(monotonic=itertools.count().__next__)
         monkeypatch.setattr("repro.training.loop.time", clock)
         monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
-        (tmp_path / f"{rank}").mkdir()
         run(Regression(), tmp_path / f"{rank}", checkpoint_minutes=10 / 60)
     assert steps[0] == steps[1]
     assert 1 < len(steps[0]) < 10
