@@ -135,12 +135,6 @@ def test_artefacts_are_listed_as_one_reads_them(folder: Path) -> None:
     assert list_experiments() == [f"paper/{name}" for name in order]
 
 
-def test_every_experiment_of_the_project_loads() -> None:
-    names = list_experiments()
-    assert {"peters2019/figure1", "peters2019/figure5", "peters2019/table1"} <= set(names)
-    assert all(load_experiment(name).name == name for name in names)
-
-
 TUNED = MINIMAL + "tune: {key: training.learning_rate, values: [2, 1], metric: dev/accuracy}\n"
 
 

@@ -156,6 +156,10 @@ def test_words_of_a_parse_skip_brackets_only(tmp_path: Path) -> None:
         ('{"gold_label": 1}', "x.jsonl:2: expected a text under 'gold_label', found int"),
         ('{"gold_label": "maybe"}', "x.jsonl:2: gold_label: expected entailment, .* 'maybe'"),
         ('{"gold_label": "neutral"}', "x.jsonl:2: expected a text under 'pairID', found NoneType"),
+        (
+            '{"gold_label": "neutral", "pairID": "1"}',
+            "x.jsonl:2: .* under 'sentence1', found NoneType",
+        ),
     ],
 )
 def test_malformed_lines_are_named(tmp_path: Path, line: str, message: str) -> None:

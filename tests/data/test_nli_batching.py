@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from repro.data.batching import EncodedPairs, NliBatch, epoch_batches, ordered_batches
+from repro.data.batching import EncodedPairs, NliBatch, ordered_batches
 from repro.data.nli import NliExample
 from repro.data.vocabulary import Vocabulary
 
@@ -47,12 +47,3 @@ def test_to_keeps_every_field(pairs: EncodedPairs) -> None:
 def test_sort_keys_order_by_premise_then_hypothesis(pairs: EncodedPairs) -> None:
     assert ordered_batches(pairs.sort_keys, 1) == [[2], [1], [0]]
     assert EncodedPairs([], VOCABULARY).sort_keys == []
-
-
-def test_epochs_are_functions_of_seed_and_epoch() -> None:
-    many = EncodedPairs(EXAMPLES * 20, VOCABULARY)
-    first = epoch_batches(many.sort_keys, 4, seed=1, epoch=0)
-    assert first == epoch_batches(many.sort_keys, 4, seed=1, epoch=0)
-    assert first != epoch_batches(many.sort_keys, 4, seed=1, epoch=1)
-    assert first != epoch_batches(many.sort_keys, 4, seed=2, epoch=0)
-    assert sorted(index for batch in first for index in batch) == list(range(60))

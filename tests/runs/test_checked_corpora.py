@@ -20,9 +20,9 @@ def write(path: Path, *lines: str) -> None:
     path.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
 
 
-def pair(number: int, **changes: object) -> str:
+def pair(number: int) -> str:
     row = {"gold_label": "neutral", "sentence1": "a b", "sentence2": "c d", "pairID": f"p{number}"}
-    return json.dumps(row | changes)
+    return json.dumps(row)
 
 
 def write_inference(data: Path, source: str, **broken: str) -> None:
@@ -73,23 +73,10 @@ def refused(
 
 
 @pytest.mark.parametrize("task", ["snli", "nli_alignment"])
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("{", "expected a JSON object"),
-        ("[" * 100_000, "expected a JSON object"),
-        (pair(3, gold_label="maybe"), "gold_label"),
-        (pair(3, sentence1=None), "sentence1"),
-    ],
-    ids=["torn", "nested", "label", "text"],
-)
-def test_malformed_pairs(
-    task: str, line: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_inference(tmp_path / "data", "snli", dev=line)
+def test_malformed_pairs(task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_inference(tmp_path / "data", "snli", dev="{")
     message = refused([f"task={task}", "data.source=snli", *INFERENCE], tmp_path, capsys)
-    assert "snli_1.0_dev.jsonl:4: " in message
-    assert expected in message
+    assert "snli_1.0_dev.jsonl:4: expected a JSON object" in message
 
 
 def test_a_sweep_and_a_reproduction_refuse_them_once(
@@ -132,9 +119,7 @@ def test_no_short_training_pair(
     ("file", "lines", "expected"),
     [
         ("train.en", ["x", "", "x", "x"], "train.en:2: a blank line"),
-        ("val.en", ["x", "x"], "val.en ends after 2 lines"),
         ("test.de", ["x", "\udcff", "x", "x"], "test.de:2: not UTF-8"),
-        ("train.de", [], "train.de ends after 0 lines"),
     ],
 )
 def test_malformed_translations(

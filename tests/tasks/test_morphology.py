@@ -11,7 +11,6 @@ from repro.errors import DataError
 from repro.losses import FenchelYoungLoss
 from repro.mappings import Entmax
 from repro.results import run_folder
-from repro.tasks import TASKS, task_spec
 from repro.tasks.morphology.corpus import encode_corpus, identify
 from repro.tasks.morphology.task import MorphologyTask
 
@@ -129,11 +128,6 @@ def test_languages_are_part_of_the_corpus(tmp_path: Path) -> None:
     one = compose_run([*base, f"task.languages=[{names[0]}]"])
     assert identify(one).fingerprint != identify(every).fingerprint
     assert {example.language for example in encode_corpus(one).corpus.test} == {names[0]}
-
-
-def test_every_task_has_a_specification() -> None:
-    for name in TASKS:
-        assert callable(task_spec(name).build)
 
 
 def test_lemmas_to_show_are_stored_from_any_split(tmp_path: Path) -> None:
