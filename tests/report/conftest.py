@@ -5,30 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from measured import MEASUREMENT
 
-from repro import NUMERIC_EPOCH
 from repro.config.experiment import Axis, Column, Drawing, Experiment, Published, ScalePlan
 from repro.results import Archive, Measurement
 
-RECORD = Measurement(
-    run_id="run",
-    kind="run",
-    row="1 / a",
-    column="avg",
-    seed=1,
-    scale="full",
-    metric="test/accuracy",
-    value=50.0,
-    signature="acc|made:up",
-    corpus="made-up",
-    fingerprint="0123456789abcdef" * 4,
-    epoch=NUMERIC_EPOCH,
-    commit="c0ffee",
-    device="cpu",
-    versions="python 3.11; torch 2.13",
-    wall_time=60.0,
-    tuned=None,
-)
 EXPERIMENT = Experiment(
     paper="paper2020",
     artefact="table9",
@@ -75,7 +56,7 @@ def figure_experiment() -> Experiment:
 
 @pytest.fixture
 def make_record() -> Callable[..., Measurement]:
-    return lambda **changes: replace(RECORD, **changes)
+    return lambda **changes: replace(MEASUREMENT, **changes)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from measured import MEASUREMENT
 
 from repro.config.experiment import Axis, Column, Experiment, ScalePlan
 from repro.evaluation.significance import approximate_randomisation, signature
@@ -35,11 +36,7 @@ OUTCOMES = {
     ("sparsemax", 1): [1, 1, 0, 1, 1, 1, 1, 1, 0, 1],
     ("sparsemax", 2): [1, 1, 1, 1, 0, 1, 1, 1, 0, 1],
 }
-RECORD = Measurement(
-    run_id="run", kind="run", row="", column="accuracy", seed=1,
-    scale="demo", metric="test/label_accuracy", value=0.0, signature="acc", corpus="made-up",
-    fingerprint="f", commit="c", device="cpu", versions="v", wall_time=1.0, epoch=1, tuned=None,
-)  # fmt: skip
+RECORD = replace(MEASUREMENT, column="accuracy", scale="demo", metric="test/label_accuracy")
 
 
 def compared(
