@@ -1,25 +1,16 @@
 """The page on adding a structure: its files, unchanged, in a folder of their own."""
 
-import re
 from itertools import combinations, pairwise, product
-from pathlib import Path
 
-import forked
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from tutorial import Page
 
 from repro.losses.structured import SparseMAPLoss, StructuredPerceptronLoss
-from repro.results import RunFolder, list_runs
 from repro.structures import STRUCTURES, Structure, sparsemap
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = (ROOT / "docs" / "add-a-structure.md").read_text(encoding="utf-8")
-FILES = dict(
-    re.findall(r"^`(\S+)`:\n\n```(?:python|yaml)\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
-)
-COMMANDS = [line.split() for line in re.findall(r"^\$ repro (.+)$", PAGE, re.MULTILINE)]
 TINY = [
     "hardware=cpu", "data.train_premises=10", "model.vector_size=4", "model.hidden_size=3",
     "training.max_epochs=1", "task.stored_examples=5",
@@ -27,10 +18,15 @@ TINY = [
 
 
 @pytest.fixture(scope="module")
-def structure() -> Structure:
+def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    return Page("add-a-structure.md", tmp_path_factory.mktemp("page"), *TINY)
+
+
+@pytest.fixture(scope="module")
+def structure(page: Page) -> Structure:
     torch.manual_seed(0)
     names: dict[str, dict[str, type[Structure]]] = {}
-    exec(FILES["repro/structures/monotone.py"], names)  # type: ignore[arg-type]
+    exec(page.files["repro/structures/monotone.py"], names)  # type: ignore[arg-type]
     return names["STRUCTURES"]["monotone"]()
 
 
@@ -45,9 +41,8 @@ def every_alignment(rows: int, columns: int) -> Tensor:
     return torch.stack(found)
 
 
-def test_the_page_touches_no_file_that_exists() -> None:
-    assert len(FILES) == 2
-    assert [path for path in FILES if (ROOT / path).exists()] == []
+def test_it_is_new_and_takes_two_files(page: Page) -> None:
+    assert len(page.files) == 2
     assert "monotone" not in STRUCTURES
 
 
@@ -90,32 +85,14 @@ def test_sparsemap_and_losses_by_enumeration(structure: Structure) -> None:
         SparseMAPLoss(structure)(scores[:1], torch.eye(3).long().flip(0)[None])
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> list[RunFolder]:
-    folder = tmp_path_factory.mktemp("extension")
-    for path, text in FILES.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
-    environment = {
-        "REPRO_EXTENSIONS": str(folder),
-        "REPRO_RESULTS_DIR": str(folder / "results"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    for command in COMMANDS:
-        shorter = [item.replace("seed=1,2", "seed=1") for item in command]
-        done = forked.run(*shorter, *TINY, cwd=folder, environment=environment)
-        assert done.returncode == 0, done.stderr
-    refused = forked.run(*COMMANDS[0], "model.alignment=matching", *TINY, cwd=folder,
-                         environment=environment)  # fmt: skip
-    assert refused.returncode == 2
-    assert "expected 'words', because structure=monotone aligns" in refused.stderr
-    return list_runs(folder / "results", "demo")
-
-
-def test_its_commands_run(results: list[RunFolder]) -> None:
-    records = {one.read_record().settings["structure.name"]: one for one in results}
+def test_its_commands_run(page: Page) -> None:
+    for command in page.commands:
+        page.succeed(*[item.replace("seed=1,2", "seed=1") for item in command])
+    errors = page.refuse(*page.commands[0], "model.alignment=matching")
+    assert "expected 'words', because structure=monotone aligns" in errors
+    records = {one.read_record().settings["structure.name"]: one for one in page.runs()}
     assert set(records) == {"monotone", "matching"}
-    for one in results:
+    for one in page.runs():
         assert one.status == "done"
     rows = records["monotone"].read_attention()
     for row in rows:

@@ -1,49 +1,30 @@
 """The page on adding a task: its files, in a folder of their own, make a task that runs."""
 
-import re
-import shlex
 from pathlib import Path
-from subprocess import CompletedProcess
 
-import forked
 import pytest
+from tutorial import Page
 
-from repro.results import figure_path, list_runs, read_records, table_path
-
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = (ROOT / "docs" / "add-a-task.md").read_text(encoding="utf-8")
-FILES = dict(
-    re.findall(r"^`(\S+)`:\n\n```(?:python|yaml)\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
-)
-COMMANDS = re.findall(r"^\$ repro (.+)$", PAGE, re.MULTILINE)
+from repro.results import figure_path, read_records, table_path
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Results of the page's commands, run with its files as an extension."""
-    folder = tmp_path_factory.mktemp("page")
-    for path, text in FILES.items():
-        (folder / "extension" / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "extension" / path).write_text(text, encoding="utf-8")
-    for command in COMMANDS:
-        done = repro(folder, *shlex.split(command))
-        assert done.returncode == 0, done.stderr
-    return folder / "results"
+def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """The page after its commands."""
+    page = Page("add-a-task.md", tmp_path_factory.mktemp("page"))
+    for command in page.commands:
+        page.succeed(*command)
+    return page
 
 
-def repro(folder: Path, *arguments: str) -> "CompletedProcess[str]":
-    environment = {
-        "REPRO_EXTENSIONS": str(folder / "extension"),
-        "REPRO_RESULTS_DIR": str(folder / "results"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    return forked.run(*arguments, cwd=folder, environment=environment)
+@pytest.fixture(scope="module")
+def results(page: Page) -> Path:
+    return page.folder / "results"
 
 
-def test_the_page_touches_no_file_that_exists() -> None:
-    assert len(FILES) >= 10
-    assert [path for path in FILES if (ROOT / path).exists()] == []
-    assert {path.split("/")[0] for path in FILES} == {"repro", "conf", "experiments"}
+def test_its_files_are_of_all_kinds(page: Page) -> None:
+    assert len(page.files) >= 10
+    assert {path.split("/")[0] for path in page.files} == {"repro", "conf", "experiments"}
 
 
 def test_the_table_holds_what_the_runs_measured(results: Path) -> None:
@@ -59,27 +40,24 @@ def test_the_table_holds_what_the_runs_measured(results: Path) -> None:
     assert f"{mean:.1f}" in table
 
 
-def test_the_figure_shares_a_run_with_the_table(results: Path) -> None:
-    assert len(list_runs(results, "demo")) == 4
+def test_the_figure_shares_a_run_with_the_table(page: Page, results: Path) -> None:
+    assert len(page.runs()) == 4
     assert figure_path(results, "demo", "example/figure1", "png").exists()
     report = (results / "demo" / "report.html").read_text()
     assert "Naming the marked symbol" in report
     assert "Weights: " in report
 
 
-def test_the_best_run_predicts(results: Path) -> None:
+def test_the_best_run_predicts(page: Page) -> None:
     chosen = ["--best", "test/marked_accuracy", "task=marked", "--text"]
-    done = repro(results.parent, "predict", *chosen, "0 [4] 5", "--text", "[2] 2 2")
+    done = page.run("predict", *chosen, "0 [4] 5", "--text", "[2] 2 2")
     assert done.stdout == "4\n2\n", done.stderr
-    assert (results.parent / "weights.svg").read_text().startswith("<svg")
-    refused = repro(results.parent, "predict", *chosen, "0 [9] 5")
-    assert refused.returncode == 2
-    assert "input 1:1: expected symbols below 6, found [9]" in refused.stderr
+    assert (page.folder / "weights.svg").read_text().startswith("<svg")
+    errors = page.refuse("predict", *chosen, "0 [9] 5")
+    assert "input 1:1: expected symbols below 6, found [9]" in errors
 
 
-def test_its_ranges_are_checked_and_its_artefacts_listed(results: Path) -> None:
-    refused = repro(results.parent, "run", "task=marked", "data.symbols=1")
-    assert refused.returncode == 2
-    assert "data.symbols is 1; expected a number > 1" in refused.stderr
-    listed = repro(results.parent, "reproduce", "--list")
-    assert "example/table1" in listed.stdout
+def test_its_ranges_are_checked_and_its_artefacts_listed(page: Page) -> None:
+    errors = page.refuse("run", "task=marked", "data.symbols=1")
+    assert "data.symbols is 1; expected a number > 1" in errors
+    assert "example/table1" in page.run("reproduce", "--list").stdout
