@@ -1,13 +1,12 @@
 """The page of the mappings: results for two and three scores by α, λ or p, computed beforehand."""
 
-import hashlib
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repro.data.files import write_if_changed
-from repro.report.render_html import MAPPINGS_PAGE, html_page, sources_digest
+from repro.report.render_html import MAPPINGS_PAGE, digest_of, html_page, sources_digest
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -82,8 +81,7 @@ def write_mapping_page(results_dir: Path) -> Path:
     path = results_dir / MAPPINGS_PAGE
     page = path.read_text(encoding="utf-8") if path.exists() else ""
     mappings = sorted((Path(__file__).parents[1] / "mappings").rglob("*.py"))
-    sources = b"".join(file.read_bytes() for file in (Path(__file__), *mappings))
-    code = hashlib.sha256(sources).hexdigest()[:16]
+    code = digest_of([Path(__file__), *mappings])
     if f'content="{code}{sources_digest("mappings")}"' not in page:
         write_if_changed(path, html_page("mappings", mapping_data(), code).encode())
     return path

@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -125,8 +125,12 @@ def html_page(name: str, data: object, code: str = "", **values: object) -> str:
 def sources_digest(name: str) -> str:
     """Return a digest of the files that make up the pages of a name, without their data."""
     files = (f"{name}.html.j2", f"{name}.js", "page.html.j2", CHARTS, STYLE)
-    content = b"".join((_TEMPLATES / file).read_bytes() for file in files)
-    return hashlib.sha256(content).hexdigest()[:16]
+    return digest_of(_TEMPLATES / file for file in files)
+
+
+def digest_of(files: Iterable[Path]) -> str:
+    """Return a digest of the contents of files, taken together."""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
 def embed(value: object) -> Markup:

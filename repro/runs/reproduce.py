@@ -1,25 +1,19 @@
 """Artefacts of the papers, from their experiment files to the report."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
-from repro.config.experiment import load_experiment
+from repro.config.experiment import Experiment, load_experiment
 from repro.config.planning import PlannedRun, plan_runs
 from repro.results import Archive, Record, RunFolder, figure_path, require_writable, run_folder
 from repro.results.cells import following_runs
 from repro.runs.environment import describe_versions, source_commit
 from repro.runs.execute import Outcome, is_finished, locate
-from repro.runs.launch import (
-    distinct,
-    launcher_of,
-    prepare_jobs,
-    print_plan,
-    run_jobs,
-)
+from repro.runs.launch import distinct, launcher_of, prepare_jobs, print_plan, run_jobs
 from repro.runs.own_examples import write_own_examples
 
 
@@ -114,19 +108,24 @@ def reproduce(
             if experiment.computed:
                 origin = Origin(describe_versions(), source_commit())
                 export_figure_data(archive, experiment, origin=origin)
-            # Evaluate the ensembles that cells show, if all of their members are done.
-            plan = plans[experiment.name]
-            shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
-            for cell in dict.fromkeys((run.row, run.column) for run in plan if run.column in shown):
-                runs = [run for run in plan if (run.row, run.column) == cell]
-                if not all(found[run] for run in runs):
-                    continue
+            for runs in _ensembles(experiment, plans[experiment.name], found):
                 members = [locate(compose_run([*run.overrides, *extra])) for run in runs]
                 if all(member.folder.status == "done" for member in members):
                     evaluate_ensemble(members, f"repro reproduce {experiment.name} scale={scale}")
         archive = Archive(results_dir, scale, changes)
         write_own_examples(archive, names)
         return Reproduction(outcomes, build_report(archive, names))
+
+
+def _ensembles(
+    experiment: Experiment, plan: Sequence[PlannedRun], found: Mapping[PlannedRun, Record | None]
+) -> Iterator[list[PlannedRun]]:
+    """Yield the members of each ensemble that a cell shows, if all of them have records."""
+    shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
+    for cell in dict.fromkeys((run.row, run.column) for run in plan if run.column in shown):
+        runs = [run for run in plan if (run.row, run.column) == cell]
+        if all(found[run] for run in runs):
+            yield runs
 
 
 def finished(archive: Archive, run: PlannedRun, is_whole: Callable[[Path], bool]) -> Record | None:
