@@ -145,6 +145,11 @@ def per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> Tensor:
     return value.to(scores.dtype).expand_as(scores.narrow(dim, 0, 1))
 
 
+def as_column(values: Tensor, rows: Tensor) -> Tensor:
+    """Return values, one for each row or a single one for all, as ``(..., 1)`` or as they are."""
+    return values if values.numel() == 1 else values.reshape(*rows.shape[:-1], 1)
+
+
 def number(name: str, value: Any) -> float:
     """Convert a setting, a Python or NumPy number or a tensor without dimensions, to a float.
 

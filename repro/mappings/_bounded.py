@@ -8,6 +8,7 @@ from torch import Tensor
 
 from repro.mappings._arguments import (
     allowed_scores,
+    as_column,
     cast_like,
     center,
     check_broadcast,
@@ -25,10 +26,6 @@ from repro.mappings._entmax import on_support
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import in_torch
 from repro.mappings.modules import ProbabilityMap
-
-
-class Unsolvable(Exception):
-    """Raised when a kernel meets infeasible rows; the checks in PyTorch then say which."""
 
 
 def csoftmax(scores: Tensor, upper: Tensor, *, mask: Tensor | None = None, dim: int = -1) -> Tensor:
@@ -106,83 +103,35 @@ def budget(
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    total = _total(k, wide, dim)
-    if dispatch.has_kernel(wide):
-        try:
-            probs, _ = BoundedFunction.run(to_last(wide, dim), None, total, 1.0, 0.0)
-            return like_scores(probs, scores, dim)
-        except Unsolvable:  # the check below names the row
-            pass
-    rows = _check_budget(wide, total, dim)
-    probs, _ = BoundedFunction.run(rows, None, total, 1.0, math.inf)
+    probs, _ = BoundedFunction.run(to_last(wide, dim), None, _total(k, wide, dim), 1.0, 0.0)
     return like_scores(probs, scores, dim)
 
 
 def _constrained(
     scores: Tensor, upper: Tensor, order: float, mask: Tensor | None, dim: int
 ) -> Tensor:
-    """Check the arguments and solve; bounds are checked by the kernel if there is one."""
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    check_floating("upper", upper)
-    check_broadcast("upper", upper, scores)
-    if dispatch.has_kernel(wide):
-        bounds = cast_like(wide, upper)
-        if bounds.shape != wide.shape:  # even a trivial expansion adds a backward step
-            bounds = bounds.expand_as(wide)
-        rows, bounds = to_last(wide, dim), to_last(bounds, dim)
-        try:
-            probs, _ = BoundedFunction.run(rows, bounds, 1.0, order, _slack(upper, wide, dim))
-            return like_scores(probs, scores, dim)
-        except Unsolvable:  # the check below names the row
-            pass
-    rows, bounds = _check_bounds(wide, upper, dim)
-    probs, _ = BoundedFunction.run(rows, bounds, 1.0, order, math.inf)
+    rows, bounds, slack = _with_bounds(wide, upper, dim)
+    probs, _ = BoundedFunction.run(rows, bounds, 1.0, order, slack)
     return like_scores(probs, scores, dim)
 
 
-def _slack(upper: Tensor, scores: Tensor, dim: int) -> float:
-    """Return the tolerance by which bounds may be below zero and their sums below one.
+def _with_bounds(scores: Tensor, upper: Tensor, dim: int) -> tuple[Tensor, Tensor, float]:
+    """Return scores and bounds with ``dim`` last, and the tolerance of the bounds.
 
     Bounds are often differences, a fertility less the attention spent so far, and carry their
     rounding. Each may be off by one ``eps`` of its dtype, so sums down to ``1 - n eps`` and bounds
     down to ``-n eps`` pass (``n eps`` at most 0.01).
     """
-    return min(scores.size(dim) * torch.finfo(upper.dtype).eps, 0.01)
-
-
-def _check_bounds(scores: Tensor, upper: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Check bounds of distributions along ``dim``, which broadcast to the scores.
-
-    Returns:
-        Scores with ``dim`` last, NaN in infeasible rows if values cannot be read; bounds of that
-        shape, at least zero, and zero where forbidden.
-
-    Raises:
-        ValueError: bounds are negative or NaN, or sum to less than one.
-    """
-    allowed = scores != -torch.inf
-    bounds = upper.to(scores.dtype).expand_as(scores).masked_fill(~allowed, 0.0)
-    wrong, short = _infeasible(bounds, allowed, _slack(upper, scores, dim), dim)
-    bad = short | wrong.any(dim, keepdim=True)
-    if not is_concrete(bad):
-        scores = scores.masked_fill(bad, torch.nan)
-    elif bool(wrong.any()):
-        index = tuple(wrong.nonzero()[0].tolist())
-        raise ValueError(f"upper must be at least 0, got {bounds[index].item():g} at {index}")
-    elif bool(short.any()):
-        raise ValueError(
-            f"upper sums to {bounds.sum(dim, keepdim=True)[short][0].item():g} over the allowed "
-            f"entries of row {_first_row(short, dim)}; a distribution needs at least 1"
-        )
-    return to_last(scores, dim), to_last(bounds.clamp(min=0.0), dim)
-
-
-def _infeasible(bounds: Tensor, allowed: Tensor, slack: float, dim: int) -> tuple[Tensor, Tensor]:
-    """Return which bounds are negative or NaN, and which rows of them sum to less than one."""
-    short = (bounds.sum(dim, keepdim=True) < 1 - slack) & allowed.any(dim, keepdim=True)
-    return ~(bounds >= -slack), short
+    check_floating("upper", upper)
+    check_broadcast("upper", upper, scores)
+    bounds = cast_like(scores, upper)
+    if bounds.shape != scores.shape:  # even a trivial expansion adds a backward step
+        bounds = bounds.expand_as(scores)
+    slack = min(scores.size(dim) * torch.finfo(upper.dtype).eps, 0.01)
+    return to_last(scores, dim), to_last(bounds, dim), slack
 
 
 def _infeasible_budget(rows: Tensor, total: float | Tensor) -> tuple[Tensor, Tensor]:
@@ -200,22 +149,6 @@ def _total(k: float | Tensor, scores: Tensor, dim: int) -> float | Tensor:
     return _check_k(k)
 
 
-def _check_budget(scores: Tensor, total: float | Tensor, dim: int) -> Tensor:
-    """Check ``k``; return scores with ``dim`` last, NaN in rows as by :func:`_check_bounds`."""
-    rows = to_last(scores, dim)
-    bad, ones = _infeasible_budget(rows, total)
-    if not is_concrete(bad):
-        return rows.masked_fill(bad, torch.nan)
-    if bool(bad.any()):
-        count = ones.sum(-1, keepdim=True)
-        asked = (total + torch.zeros_like(count))[bad][0].item()
-        raise ValueError(
-            f"k must be at least 0 and at most the number of allowed entries, got {asked:g} for "
-            f"{count[bad][0].item():g} entries in row {_first_row(bad, -1)}"
-        )
-    return rows
-
-
 def _check_k(k: float) -> float:
     k = number("k", k)
     if not 0 <= k < math.inf:
@@ -223,9 +156,38 @@ def _check_k(k: float) -> float:
     return k
 
 
-def _first_row(flags: Tensor, dim: int) -> tuple[int, ...]:
-    """Index of the first flagged row, the axis of the distributions left out."""
-    return tuple(flags.squeeze(dim).nonzero()[0].tolist())
+def _infeasible(
+    rows: Tensor, upper: Tensor | None, total: float | Tensor, slack: float
+) -> ValueError:
+    """Describe an infeasible row, of which there is one; see :meth:`BoundedFunction.forward`."""
+    if upper is None:
+        bad, ones = _infeasible_budget(rows, total)
+        count = ones.sum(-1, keepdim=True)
+        asked = (total + torch.zeros_like(count))[bad][0].item()
+        return ValueError(
+            f"k must be at least 0 and at most the number of allowed entries, got {asked:g} for "
+            f"{count[bad][0].item():g} entries in row {_first_row(bad.squeeze(-1))}"
+        )
+    allowed = rows != -torch.inf
+    bounds = upper.masked_fill(~allowed, 0.0)
+    wrong = ~(bounds >= -slack)
+    if wrong.any():
+        *row, entry = _first_row(wrong)
+        return ValueError(
+            f"upper must be at least 0, got {bounds[wrong][0].item():g} at entry {entry} of row "
+            f"{tuple(row)}"
+        )
+    # Kernels add in another order, so the limit itself may not tell which row they found.
+    sums = bounds.sum(-1).masked_fill(~allowed.any(-1), torch.inf)
+    return ValueError(
+        f"upper sums to {sums.min().item():g} over the allowed entries of row "
+        f"{_first_row(sums == sums.min())}; a distribution needs at least 1"
+    )
+
+
+def _first_row(flags: Tensor) -> tuple[int, ...]:
+    """Return the index of the first flag that is set."""
+    return tuple(flags.nonzero()[0].tolist())
 
 
 class BoundedFunction(DifferentiableFunction):
@@ -248,15 +210,13 @@ class BoundedFunction(DifferentiableFunction):
 
         Args:
             scores: shape ``(..., n)`` with ``n >= 1``; ``-inf`` where forbidden.
-            upper: bounds, like ``scores``; zero where forbidden if they have been checked. None
-                means that all bounds are one.
+            upper: bounds, like ``scores``; None means that all bounds are one.
             total: sum of each row, a number or ``(..., 1)``; 1.0 with bounds.
             order: 0 for the entropy (softmax), 1 for the Euclidean distance (sparsemax).
-            slack: tolerance of a kernel's check of the bounds, see :func:`_slack`; infinite if they
-                have been checked.
+            slack: tolerance of the bounds, see :func:`_with_bounds`.
 
         Raises:
-            Unsolvable: a kernel met infeasible rows. If values are not read, they are NaN instead.
+            ValueError: rows are infeasible. If values are not read, they are NaN instead.
         """
         if upper is not None:
             call = dispatch.implementation("bounded_forward", scores)
@@ -266,7 +226,7 @@ class BoundedFunction(DifferentiableFunction):
             call = dispatch.implementation(f"budget_forward{rows}", scores)
             probs, kkt_status, faults = call(scores, total)
         if is_concrete(faults) and faults.item():
-            raise Unsolvable
+            raise _infeasible(scores, upper, total, slack)
         return probs, kkt_status
 
     @staticmethod
@@ -297,13 +257,12 @@ def bounded_forward(
     """Solve in PyTorch; infeasible rows are NaN, and counted."""
     allowed = scores != -torch.inf
     bounds = upper.masked_fill(~allowed, 0.0)
-    bad = scores.new_zeros((), dtype=torch.bool)
-    if slack < math.inf:
-        wrong, short = _infeasible(bounds, allowed, slack, -1)
-        bad = short | wrong.any(-1, keepdim=True)
-        scores = _marked(scores, bad)
+    short = (bounds.sum(-1, keepdim=True) < 1 - slack) & allowed.any(-1, keepdim=True)
+    bad = short | ~(bounds >= -slack).all(-1, keepdim=True)
     solve = bounded_softmax if order == 0.0 else box_projection
-    return *solve(scores, bounds.clamp(min=0.0), 1.0), bad.sum()
+    probs, kkt_status = solve(_marked(scores, bad), bounds.clamp(min=0.0), 1.0)
+    # The derivative in a bound that rounding has left below zero is zero.
+    return probs, kkt_status.masked_fill(bounds < 0, AT_ZERO), bad.sum()
 
 
 def _marked(scores: Tensor, bad: Tensor) -> Tensor:
@@ -321,8 +280,7 @@ def budget_forward(scores: Tensor, total: float | Tensor) -> tuple[Tensor, Tenso
 @in_torch
 def budget_forward_rows(scores: Tensor, totals: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Compute :func:`budget_forward` with one total for each row, or one for all."""
-    column = totals if totals.numel() == 1 else totals.reshape(*scores.shape[:-1], 1)
-    return budget_forward(scores, column)
+    return budget_forward(scores, as_column(totals, scores))
 
 
 @in_torch
@@ -345,7 +303,7 @@ def _response(probs: Tensor, kkt_status: Tensor, order: float) -> tuple[Tensor, 
 
 
 def bounded_value(
-    scores: Tensor, upper: Tensor | None, total: float | Tensor, order: float
+    scores: Tensor, upper: Tensor | None, total: float | Tensor, order: float, slack: float
 ) -> Tensor:
     """Return ``max <q, z> - Ω(q)`` under the bounds, with ``-Ω`` the Tsallis entropy of ``order``.
 
@@ -357,7 +315,7 @@ def bounded_value(
     Arguments are those of :class:`BoundedFunction`. The result has the shape of ``scores`` without
     the last axis; ``-inf`` for a row with nothing allowed.
     """
-    probs, kkt_status = BoundedFunction.run(scores, upper, total, order, math.inf)
+    probs, kkt_status = BoundedFunction.run(scores, upper, total, order, slack)
     held = probs.detach()
     centered, top = center(scores.detach().masked_fill(held == 0, -torch.inf), -1)
     shifted = torch.where(torch.as_tensor(total, device=top.device) == 0, 0.0, total * top)
@@ -413,10 +371,8 @@ class BoundedMap(ProbabilityMap):
         ``scores`` without ``dim``; it is ``-inf`` for a row with nothing allowed.
         """
         wide = allowed_scores(scores, mask, dim)
-        check_floating("upper", upper)
-        check_broadcast("upper", upper, scores)
-        rows, bounds = _check_bounds(wide, upper, dim)
-        return bounded_value(rows, bounds, 1.0, self.order).to(scores.dtype)
+        rows, bounds, slack = _with_bounds(wide, upper, dim)
+        return bounded_value(rows, bounds, 1.0, self.order, slack).to(scores.dtype)
 
 
 class Csoftmax(BoundedMap):
@@ -462,5 +418,4 @@ class Budget(ProbabilityMap):
         """Return ``max <q, z> - Ω(q)`` over selections, as :meth:`ProbabilityMap.value` does."""
         wide = allowed_scores(scores, mask, dim)
         total = _total(self.k, wide, dim)
-        rows = _check_budget(wide, total, dim)
-        return bounded_value(rows, None, total, 1.0).to(scores.dtype)
+        return bounded_value(to_last(wide, dim), None, total, 1.0, 0.0).to(scores.dtype)

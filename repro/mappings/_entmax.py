@@ -9,6 +9,7 @@ from torch import Tensor
 
 from repro.mappings._arguments import (
     allowed_scores,
+    as_column,
     cast_like,
     center,
     check_gamma,
@@ -238,12 +239,7 @@ def entmax_forward(scores: Tensor, r: float | Tensor) -> Tensor:
 @in_torch
 def entmax_forward_rows(scores: Tensor, orders: Tensor) -> Tensor:
     """Compute :func:`entmax_forward` with one ``r`` for each row, or one for all."""
-    return entmax_forward(scores, _column(orders, scores))
-
-
-def _column(orders: Tensor, rows: Tensor) -> Tensor:
-    is_column = orders.numel() == 1 or orders.dim() == rows.dim()
-    return orders if is_column else orders.reshape(*rows.shape[:-1], 1)
+    return entmax_forward(scores, as_column(orders, scores))
 
 
 @in_torch
@@ -255,13 +251,13 @@ def entmax_backward(probs: Tensor, grad: Tensor, r: float | Tensor) -> Tensor:
 @in_torch
 def entmax_backward_scores(probs: Tensor, grad: Tensor, orders: Tensor) -> Tensor:
     """Return ``J g`` with one ``r`` for each row, or one for all."""
-    return apply_jacobian(probs, _column(orders, probs), grad)[0]
+    return apply_jacobian(probs, as_column(orders, probs), grad)[0]
 
 
 @in_torch
 def entmax_backward_rows(probs: Tensor, grad: Tensor, orders: Tensor) -> tuple[Tensor, Tensor]:
     """Return ``J g`` and the gradient of the ``r`` of each row."""
-    moved, terms = _order_terms(probs, _column(orders, probs), grad)
+    moved, terms = _order_terms(probs, as_column(orders, probs), grad)
     return moved, terms.sum(-1)
 
 

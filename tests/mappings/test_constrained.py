@@ -205,8 +205,10 @@ def test_infeasible_bounds_are_refused_with_row_and_sum(function):
 @pytest.mark.parametrize("bad", [-0.25, math.nan, -INF])
 def test_negative_and_nan_bounds_are_refused(function, bad):
     upper = torch.tensor([[1.0, 1.0], [1.0, bad]])
-    with pytest.raises(ValueError, match=rf"upper must be at least 0, got {bad:g} at \(1, 1\)"):
-        function(torch.zeros(2, 2), upper)
+    message = rf"upper must be at least 0, got {bad:g} at entry 1 of row \(1,\)"
+    for scores, bounds, dim in ((torch.zeros(2, 2), upper, -1), (torch.zeros(2, 2), upper.T, 0)):
+        with pytest.raises(ValueError, match=message):
+            function(scores, bounds, dim=dim)
 
 
 def test_bounds_of_a_wrong_kind_are_refused(function):
