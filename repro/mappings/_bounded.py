@@ -419,3 +419,13 @@ class Budget(ProbabilityMap):
         wide = allowed_scores(scores, mask, dim)
         total = _total(self.k, wide, dim)
         return bounded_value(to_last(wide, dim), None, total, 1.0, 0.0).to(scores.dtype)
+
+    def omega_one_hot(self, centered: Tensor, chosen: Tensor, dim: int = -1) -> float:
+        """Return ``Ω(e_y)``, which is zero.
+
+        Raises:
+            ValueError: ``k`` is not the number one, so that a single class is no selection.
+        """
+        if isinstance(self.k, Tensor) or self.k != 1:
+            raise ValueError(f"a budget has a loss with k=1 only, got {self.k}")
+        return 0.0

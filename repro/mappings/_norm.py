@@ -63,9 +63,9 @@ def normmax(
         Blondel et al. (2020), norm entropies.
     """
     wide = allowed_scores(scores, mask, dim)
-    exponent = _exponent(alpha, wide, dim)
     if scores.size(dim) == 0:
         return scores.clone()
+    exponent = _exponent(alpha, wide, dim)
     return like_scores(NormmaxFunction.run(to_last(wide, dim), exponent), scores, dim)
 
 

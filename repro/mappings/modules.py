@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from repro.mappings._arguments import allowed_scores, center, check_gamma
+from repro.mappings._arguments import allowed_scores, center, check_gamma, integer
 from repro.mappings._conjugate import WithGradient, order_terms, tsallis
 from repro.mappings._entmax import check_alpha, entmax, softmax, sparsemax
 
@@ -240,7 +240,7 @@ class LearnedAlphaEntmax(_TsallisMap):
 
     def __init__(self, heads: int = 1, alpha: float = 1.5) -> None:
         super().__init__()
-        if heads < 1:
+        if integer("heads", heads) < 1:
             raise ValueError(f"heads must be at least 1, got {heads}")
         if not 1 < alpha < 2:
             raise ValueError(f"the initial alpha must lie strictly between 1 and 2, got {alpha}")

@@ -11,7 +11,14 @@ import torch
 from torch import Tensor, inf
 from torch.autograd import Function
 
-from repro.mappings._arguments import allowed_scores, center, check_gamma, is_concrete, kind
+from repro.mappings._arguments import (
+    allowed_scores,
+    center,
+    check_gamma,
+    integer,
+    is_concrete,
+    kind,
+)
 from repro.mappings._autograd import batch_first
 from repro.mappings._entmax import sparsemax
 from repro.mappings.modules import ProbabilityMap
@@ -235,7 +242,7 @@ def regularized(
     gamma = check_gamma(gamma)
     if not 0 < tolerance < inf:
         raise ValueError(f"tolerance must be positive and finite, got {tolerance}")
-    if max_iterations < 1:
+    if integer("max_iterations", max_iterations) < 1:
         raise ValueError(f"max_iterations must be at least 1, got {max_iterations}")
     return Regularized(Problem(omega, gamma, grad, hvp, tolerance, max_iterations))
 

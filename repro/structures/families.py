@@ -99,7 +99,7 @@ class LinearChain(CompiledStructure):
         self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Compute the marginals of tags and of each instance's transitions; see the base class."""
-        if additional is not None:
+        if additional is not None and additional.dim() == 3:
             additional = additional.expand(len(unary), -1, -1, -1)
         return super().marginals(unary, additional, lengths)
 

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from repro.losses import CrossEntropyLoss, EntmaxLoss, FenchelYoungLoss, SparsemaxLoss
 from repro.mappings import (
+    Budget,
     Csoftmax,
     Csparsemax,
     Entmax,
@@ -254,6 +255,14 @@ def test_bad_arguments_are_refused():
 def test_what_generates_no_loss_is_refused(mapping):
     with pytest.raises(TypeError, match="mapping must be a ProbabilityMap without bounds, got"):
         FenchelYoungLoss(mapping)
+
+
+@pytest.mark.parametrize("k", [2.0, 0.5, torch.tensor(1.0)], ids=str)
+def test_a_budget_has_a_loss_of_one_class_only(k):
+    scores, target = torch.tensor([[3.0, 1.0, 0.0]]), torch.tensor([0])
+    assert FenchelYoungLoss(Budget(1.0))(scores, target) == SparsemaxLoss()(scores, target)
+    with pytest.raises(ValueError, match="a budget has a loss with k=1 only"):
+        FenchelYoungLoss(Budget(k))(scores, target)
 
 
 def test_the_mapping_is_part_of_the_module():

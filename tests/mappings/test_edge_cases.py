@@ -8,7 +8,7 @@ import torch
 from plain import plain
 from tolerances import ABSOLUTE, ADVERSARIAL, GRADIENT, SUM, assert_close
 
-from repro.mappings import MAPPINGS, LearnedAlphaEntmax, entmax
+from repro.mappings import MAPPINGS, LearnedAlphaEntmax, budget, entmax, normmax
 from repro.mappings.kernels import dispatch
 
 INF = math.inf
@@ -132,6 +132,12 @@ def test_empty_and_single(function):
     empty = torch.empty(3, 0, requires_grad=True)
     function(empty).sum().backward()
     assert empty.grad.shape == (3, 0)
+
+
+@pytest.mark.parametrize("function", [entmax, normmax, budget])
+def test_no_scores_and_a_tensor_as_parameter(function):
+    for parameter in (torch.tensor(1.5), torch.full((3, 1), 1.5)):
+        assert function(torch.empty(3, 0), parameter).shape == (3, 0)
 
 
 def test_the_input_is_not_changed(function):

@@ -11,6 +11,7 @@ from repro.mappings import (
     Budget,
     Entmax,
     Fusedmax,
+    LearnedAlphaEntmax,
     Normmax,
     Oscarmax,
     SqPnormMax,
@@ -115,3 +116,7 @@ def test_what_is_no_integer_is_refused(value):
     for loss in (EntmaxLoss, LinearEntmaxLoss):
         with pytest.raises(TypeError, match="ignore_index must be an integer"):
             loss(ignore_index=value)
+    with pytest.raises(TypeError, match="heads must be an integer"):
+        LearnedAlphaEntmax(value)
+    with pytest.raises(TypeError, match="max_iterations must be an integer"):
+        regularized(euclidean, max_iterations=value)

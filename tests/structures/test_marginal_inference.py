@@ -28,8 +28,10 @@ def test_sequences() -> None:
     unary, pairs, lengths = torch.randn(2, 4, 3), torch.randn(3, 3, 3), torch.tensor([4, 2])
     total = LinearChain().log_partition(unary, pairs, lengths)
     torch.testing.assert_close(total, sequence_log_partition(unary, pairs, lengths))
-    with pytest.raises(ValueError, match=r"transitions \(3, 3, 3\)"):
-        LinearChain().log_partition(unary, pairs[:2])
+    for method in (LinearChain().log_partition, LinearChain().marginals):
+        for wrong in (pairs[:2], pairs[0], pairs[None]):
+            with pytest.raises(ValueError, match=r"transitions \(3, 3, 3\)"):
+                method(unary, wrong)
     with pytest.raises(ValueError, match=r"unary scores \(B, n, m\)"):
         LinearChain().marginals(unary[0])
 
