@@ -65,7 +65,7 @@ class StructuredLoss(nn.Module, ABC):
     """
 
     def __init__(
-        self, structure: Structure, cost: float = 0.0, reduction: Reduction = "mean"
+        self, structure: Structure, cost: float = 1.0, reduction: Reduction = "mean"
     ) -> None:
         super().__init__()
         check_reduction(reduction)
@@ -135,8 +135,11 @@ class StructuredLoss(nn.Module, ABC):
         return f"{type(self.structure).__name__}, cost={self.cost}, reduction={self.reduction!r}"
 
 
-class _MapLoss(StructuredLoss):
-    """Loss of MAP inference, ``Ω = 0``: the structure with the highest score."""
+class StructuredSVMLoss(StructuredLoss):
+    """Structured hinge loss (Taskar et al., 2003; Tsochantaridis et al., 2004).
+
+    Inference is MAP, ``Ω = 0``: the structure with the highest score.
+    """
 
     def predict(
         self, scores: Tensor, lengths: Tensor | None = None, additional: Tensor | None = None
@@ -154,8 +157,18 @@ class _MapLoss(StructuredLoss):
         return self.structure.score(best, scores, extra)
 
 
-class _MarginalLoss(StructuredLoss):
-    """Loss of marginal inference, ``Ω = -H``: structures weighted by ``exp`` of their scores."""
+class StructuredPerceptronLoss(StructuredSVMLoss):
+    """Structured perceptron loss (Collins, 2002): ``max_y ⟨η, Ay⟩ - ⟨η, Aȳ⟩``."""
+
+    def __init__(self, structure: Structure, reduction: Reduction = "mean") -> None:
+        super().__init__(structure, 0.0, reduction)
+
+
+class MarginCRFLoss(StructuredLoss):
+    """Softmax-margin loss (Gimpel & Smith, 2010).
+
+    Inference is marginal, ``Ω = -H``: structures are weighted by ``exp`` of their scores.
+    """
 
     def predict(
         self, scores: Tensor, lengths: Tensor | None = None, additional: Tensor | None = None
@@ -168,16 +181,34 @@ class _MarginalLoss(StructuredLoss):
         return self.structure.log_partition(scores, extra, lengths)
 
 
-class _SparsemapLoss(StructuredLoss):
-    """Loss of SparseMAP, ``Ω(y) = ½ ‖M y‖²``: few structures; see :class:`SparseMAPLoss`."""
+class CRFLoss(MarginCRFLoss):
+    """Negative log-likelihood of a conditional random field (Lafferty et al., 2001)."""
+
+    def __init__(self, structure: Structure, reduction: Reduction = "mean") -> None:
+        super().__init__(structure, 0.0, reduction)
+
+
+class MarginSparseMAPLoss(StructuredLoss):
+    """SparseMAP loss with a margin (Niculae et al., 2018, §4).
+
+    Inference is SparseMAP, ``Ω(y) = ½ ‖M y‖²``: a mixture of few structures.
+
+    Args:
+        structure: as in :class:`StructuredLoss`.
+        cost: as in :class:`StructuredLoss`.
+        max_iter: maximum number of iterations. If the solver stops early, the loss is too small by
+            at most the gap of the solution, and the gradient is that of the mixture found.
+        tol: gap at which the solver stops; for None see :func:`repro.structures.sparsemap`.
+        reduction: as in :class:`StructuredLoss`.
+    """
 
     def __init__(
         self,
         structure: Structure,
-        cost: float,
-        max_iter: int,
-        tol: float | None,
-        reduction: Reduction,
+        cost: float = 1.0,
+        max_iter: int = MAX_ITER,
+        tol: float | None = None,
+        reduction: Reduction = "mean",
     ) -> None:
         super().__init__(structure, cost, reduction)
         self.max_iter = max_iter
@@ -209,53 +240,8 @@ class _SparsemapLoss(StructuredLoss):
         return vertex.flatten(1).square().sum(-1) / 2
 
 
-def _inner_product(parts: Tensor, scores: Tensor) -> Tensor:
-    """Return ``⟨parts, scores⟩`` of each instance, ``(B,)``; zero times infinity is zero."""
-    return torch.where(parts != 0, parts * scores, 0.0).flatten(1).sum(-1)
-
-
-class StructuredPerceptronLoss(_MapLoss):
-    """Structured perceptron loss (Collins, 2002): ``max_y ⟨η, Ay⟩ - ⟨η, Aȳ⟩``."""
-
-    def __init__(self, structure: Structure, reduction: Reduction = "mean") -> None:
-        super().__init__(structure, 0.0, reduction)
-
-
-class StructuredSVMLoss(_MapLoss):
-    """Structured hinge loss (Taskar et al., 2003; Tsochantaridis et al., 2004)."""
-
-    def __init__(
-        self, structure: Structure, cost: float = 1.0, reduction: Reduction = "mean"
-    ) -> None:
-        super().__init__(structure, cost, reduction)
-
-
-class CRFLoss(_MarginalLoss):
-    """Negative log-likelihood of a conditional random field (Lafferty et al., 2001)."""
-
-    def __init__(self, structure: Structure, reduction: Reduction = "mean") -> None:
-        super().__init__(structure, 0.0, reduction)
-
-
-class MarginCRFLoss(_MarginalLoss):
-    """Softmax-margin loss (Gimpel & Smith, 2010)."""
-
-    def __init__(
-        self, structure: Structure, cost: float = 1.0, reduction: Reduction = "mean"
-    ) -> None:
-        super().__init__(structure, cost, reduction)
-
-
-class SparseMAPLoss(_SparsemapLoss):
-    """SparseMAP loss (Niculae et al., 2018, §4).
-
-    Args:
-        structure: as in :class:`StructuredLoss`.
-        max_iter: maximum number of iterations. If the solver stops early, the loss is too small by
-            at most the gap of the solution, and the gradient is that of the mixture found.
-        tol: gap at which the solver stops; for None see :func:`repro.structures.sparsemap`.
-        reduction: as in :class:`StructuredLoss`.
-    """
+class SparseMAPLoss(MarginSparseMAPLoss):
+    """SparseMAP loss (Niculae et al., 2018, §4); see :class:`MarginSparseMAPLoss`."""
 
     def __init__(
         self,
@@ -267,15 +253,6 @@ class SparseMAPLoss(_SparsemapLoss):
         super().__init__(structure, 0.0, max_iter, tol, reduction)
 
 
-class MarginSparseMAPLoss(_SparsemapLoss):
-    """SparseMAP loss with a margin; see :class:`SparseMAPLoss` for the solver's settings."""
-
-    def __init__(
-        self,
-        structure: Structure,
-        cost: float = 1.0,
-        max_iter: int = MAX_ITER,
-        tol: float | None = None,
-        reduction: Reduction = "mean",
-    ) -> None:
-        super().__init__(structure, cost, max_iter, tol, reduction)
+def _inner_product(parts: Tensor, scores: Tensor) -> Tensor:
+    """Return ``⟨parts, scores⟩`` of each instance, ``(B,)``; zero times infinity is zero."""
+    return torch.where(parts != 0, parts * scores, 0.0).flatten(1).sum(-1)
