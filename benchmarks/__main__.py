@@ -130,7 +130,9 @@ def _count(text: str) -> int:
 
 
 def _shape(text: str) -> Shape:
-    rows, _, size = text.partition("x")
+    rows, cross, size = text.partition("x")
+    if not cross:
+        raise argparse.ArgumentTypeError(f"{text} is not a shape such as 1280x50")
     return Shape(_count(rows), _count(size))
 
 

@@ -74,7 +74,8 @@ def test_every_kind_has_tests_that_exist():
     ("arguments", "message"),
     [
         (["--only", "softmaxx"], "matches no row; rows: softmax, sparsemax"),
-        (["--shapes", "12"], "not a positive number"),
+        (["--shapes", "12"], "12 is not a shape such as 1280x50"),
+        (["--shapes", "12x0"], "0 is not a positive number"),
         (["--threads", "0"], "0 is not a positive number"),
     ],
 )
