@@ -1,10 +1,15 @@
-"""Oracles: all structures of a small problem, their parts, and sums over them."""
+"""Oracles: all structures of a small problem, their parts, sums over them, and SparseMAP."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import permutations, product
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot, pad
+
+from repro.structures import Arborescence, LinearChain, Matching, Structure
 
 
 def spread(first: Iterable[str], second: Iterable[object]) -> list[tuple[str, object]]:
@@ -30,35 +35,6 @@ def all_trees(words: int, single_root: bool) -> Iterator[tuple[int, ...]]:
             yield heads
 
 
-def tree_parts(heads: tuple[int, ...], size: int) -> Tensor:
-    """The arcs of a tree in a matrix with ``size`` rows."""
-    parts = torch.zeros(size, size, dtype=torch.float64)
-    for word, head in enumerate(heads, start=1):
-        parts[head, word] = 1
-    return parts
-
-
-def tree_matrix(words: int, size: int, single_root: bool) -> Tensor:
-    """``M``: one row for every tree, ``(D, size * size)``."""
-    trees = all_trees(words, single_root)
-    return torch.stack([tree_parts(heads, size).flatten() for heads in trees])
-
-
-def all_tag_sequences(positions: int, tags: int) -> list[tuple[int, ...]]:
-    return list(product(range(tags), repeat=positions))
-
-
-def sequence_parts(sequence: tuple[int, ...], positions: int, tags: int) -> tuple[Tensor, Tensor]:
-    """Tags ``(positions, tags)`` and pairs ``(positions - 1, tags, tags)`` of a sequence."""
-    unary = torch.zeros(positions, tags, dtype=torch.float64)
-    pairs = torch.zeros(max(positions - 1, 0), tags, tags, dtype=torch.float64)
-    for place, tag in enumerate(sequence):
-        unary[place, tag] = 1
-        if place:
-            pairs[place - 1, sequence[place - 1], tag] = 1
-    return unary, pairs
-
-
 def all_matchings(rows: int, columns: int) -> Iterator[tuple[int, ...]]:
     """The column of every row, -1 where it is unmatched; ``min(rows, columns)`` pairs."""
     if rows <= columns:
@@ -71,14 +47,97 @@ def all_matchings(rows: int, columns: int) -> Iterator[tuple[int, ...]]:
         yield tuple(chosen)
 
 
-def matching_parts(columns_of_rows: tuple[int, ...], rows: int, columns: int) -> Tensor:
-    parts = torch.zeros(rows, columns, dtype=torch.float64)
-    for row, column in enumerate(columns_of_rows):
-        if column >= 0:
-            parts[row, column] = 1
-    return parts
-
-
 def dot(parts: Tensor, scores: Tensor) -> Tensor:
     """``parts @ scores`` where zero times infinity is zero."""
     return torch.where(parts != 0, parts * scores, 0.0).sum(-1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """All structures of one size.
+
+    Attributes:
+        structure: their family.
+        vertices: each as ``structure.map`` returns it, ``(D, V)``.
+        unary: ``M`` as rows, ``(D, ...)``.
+        additional: ``N`` as rows, or None.
+    """
+
+    structure: Structure
+    vertices: Tensor
+    unary: Tensor
+    additional: Tensor | None = None
+
+    def scores(self, batch: int, seed: int = 0) -> tuple[Tensor, Tensor | None]:
+        generator = torch.Generator().manual_seed(seed)
+        unary = torch.randn(batch, *self.unary.shape[1:], generator=generator, dtype=torch.float64)
+        if self.additional is None:
+            return unary, None
+        shape = batch, *self.additional.shape[1:]
+        return unary, torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    def theta(self, unary: Tensor, additional: Tensor | None = None) -> Tensor:
+        """Scores of all structures, ``(B, D)``; forbidden ones have ``-inf``."""
+        total = dot(self.unary.flatten(1), unary.flatten(1).unsqueeze(1))
+        if additional is None:
+            return total
+        return total + dot(self.additional.flatten(1), additional.flatten(1).unsqueeze(1))
+
+    def sparsemap(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """Marginals of unary parts, and the largest value of the objective."""
+        matrix = self.unary.flatten(1)
+        shares = [best_mixture(matrix.numpy(), row) for row in theta.numpy()]
+        weights = torch.from_numpy(np.stack(shares))
+        marginals = weights @ matrix
+        value = (weights * theta).sum(-1) - marginals.square().sum(-1) / 2
+        return marginals.view(-1, *self.unary.shape[1:]), value
+
+
+def tree_case(words: int, single_root: bool) -> Case:
+    heads = torch.tensor([*all_trees(words, single_root)])
+    parts = pad(one_hot(heads, words + 1).mT, (1, 0))  # row = head, column = word, 0 = the root
+    return Case(Arborescence(single_root), pad(heads, (1, 0), value=-1), parts.double())
+
+
+def sequence_case(positions: int, tags: int) -> Case:
+    vertices = torch.tensor([*product(range(tags), repeat=positions)])
+    unary = one_hot(vertices, tags).double()
+    pairs = unary[:, :-1, :, None] * unary[:, 1:, None, :]
+    return Case(LinearChain(), vertices, unary, pairs)
+
+
+def matching_case(rows: int, columns: int) -> Case:
+    vertices = torch.tensor([*all_matchings(rows, columns)])
+    return Case(Matching(), vertices, one_hot(vertices + 1, columns + 1)[..., 1:].double())
+
+
+CASES = {
+    "sequence": sequence_case(3, 3),
+    "independent tags": replace(sequence_case(3, 3), additional=None),
+    "tree": tree_case(3, False),
+    "single root": tree_case(4, True),
+    "square matching": matching_case(4, 4),
+    "wide matching": matching_case(3, 4),
+    "tall matching": matching_case(4, 3),
+}
+
+
+def best_mixture(matrix: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """``argmax θ'y - ½ ‖My‖²`` over the simplex, by pairwise steps on the weights of everything.
+
+    The optimum is certified by its Frank–Wolfe gap, which bounds the error of the maximum.
+    """
+    gram = matrix @ matrix.T
+    shares = np.zeros(len(theta))
+    shares[theta.argmax()] = 1
+    for _ in range(50_000):
+        linear = theta - gram @ shares
+        best, worst = linear.argmax(), np.where(shares > 0, linear, np.inf).argmin()
+        if linear[best] - linear @ shares < 1e-11:
+            return shares
+        curvature = gram[best, best] + gram[worst, worst] - 2 * gram[best, worst]
+        gain = linear[best] - linear[worst]
+        step = min(shares[worst], gain / curvature if curvature > 0 else np.inf)
+        shares[best] += step
+        shares[worst] = 0 if step == shares[worst] else shares[worst] - step
+    raise AssertionError("the oracle does not converge")

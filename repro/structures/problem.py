@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from repro.mappings._arguments import check_broadcast
 from repro.structures.kernels.codes import Array
 
 
@@ -146,12 +147,8 @@ def checked_unary(unary: Tensor, mask: Tensor | None, axes: str | None = None) -
     if mask is not None:
         if mask.dtype != torch.bool:
             raise ValueError(f"the mask must be boolean, not {mask.dtype}")
-        try:
-            scores = scores.masked_fill(~mask.expand_as(scores), -torch.inf)
-        except RuntimeError:
-            raise ValueError(
-                f"mask {tuple(unary.shape)} or smaller expected, got {tuple(mask.shape)}"
-            ) from None
+        check_broadcast("mask", mask, scores)
+        scores = scores.masked_fill(~mask, -torch.inf)
     return scores.to("cpu", torch.float64).contiguous()
 
 

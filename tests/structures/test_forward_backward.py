@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from every_structure import all_tag_sequences, dot, sequence_parts
+from every_structure import sequence_case
 from torch import Tensor
 
 from repro.structures import LinearChain
@@ -16,11 +16,8 @@ def enumerated(unary: Tensor, transitions: Tensor, length: int) -> Tensor:
     """The log-partition function of one instance."""
     if length == 0:
         return unary.sum() * 0
-    tags = unary.size(-1)
-    parts = [sequence_parts(s, length, tags) for s in all_tag_sequences(length, tags)]
-    matrix = torch.stack([torch.cat((u.flatten(), v.flatten())) for u, v in parts])
-    scores = torch.cat((unary[:length].flatten(), transitions[: length - 1].flatten()))
-    return dot(matrix, scores).logsumexp(0)
+    case = sequence_case(int(length), unary.size(-1))
+    return case.theta(unary[None, :length], transitions[None, : length - 1])[0].logsumexp(0)
 
 
 def random_scores(

@@ -2,27 +2,27 @@
 
 import pytest
 import torch
-from small_structures import KINDS, Kind
+from every_structure import CASES, Case
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
 from repro.structures import LinearChain, Matching, sparsemap
 
 
-def marginals_of(kind: Kind, unary: Tensor, additional: Tensor | None = None) -> tuple[Tensor, ...]:
-    solution = sparsemap(kind.structure, unary, additional)
+def marginals_of(case: Case, unary: Tensor, additional: Tensor | None = None) -> tuple[Tensor, ...]:
+    solution = sparsemap(case.structure, unary, additional)
     if solution.additional is None:
         return (solution.marginals,)
     return solution.marginals, solution.additional
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_finite_differences(name: str, seed: int) -> None:
-    kind = KINDS[name]
-    scores = [s.requires_grad_() for s in kind.scores(2, seed) if s is not None]
-    assert gradcheck(lambda *s: marginals_of(kind, *s), scores)
-    assert gradgradcheck(lambda *s: marginals_of(kind, *s), scores)
+    case = CASES[name]
+    scores = [s.requires_grad_() for s in case.scores(2, seed) if s is not None]
+    assert gradcheck(lambda *s: marginals_of(case, *s), scores)
+    assert gradgradcheck(lambda *s: marginals_of(case, *s), scores)
 
 
 def test_shared_transitions_get_the_sum() -> None:
@@ -34,14 +34,14 @@ def test_shared_transitions_get_the_sum() -> None:
     torch.testing.assert_close(shared.grad, own.grad.sum(0))
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", CASES)
 def test_jacobian_against_the_proposition(name: str) -> None:
     """``M D Mᵀ`` formed from the selected structures in dense arithmetic."""
-    kind = KINDS[name]
-    unary, additional = kind.scores(1)
+    case = CASES[name]
+    unary, additional = case.scores(1)
     unary.requires_grad_()
-    solution = sparsemap(kind.structure, unary, additional)
-    chosen = [kind.structure.indicator(v, unary).flatten() for v in solution.structures.unbind(1)]
+    solution = sparsemap(case.structure, unary, additional)
+    chosen = [case.structure.indicator(v, unary).flatten() for v in solution.structures.unbind(1)]
     matrix = torch.stack(chosen, dim=1).detach()
     inverse = torch.linalg.inv(matrix.T @ matrix + 1.0)
     ones = inverse.sum(1)
@@ -66,16 +66,16 @@ def test_weights_have_the_derivative_of_the_selected_structures() -> None:
     assert (grad * step).sum().item() == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", CASES)
 def test_single_precision_agrees(name: str) -> None:
-    kind = KINDS[name]
-    unary, additional = kind.scores(4)
+    case = CASES[name]
+    unary, additional = case.scores(4)
     direction = torch.randn(unary.shape, dtype=torch.float64)
     grads = []
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
         scores = unary.to(torch.bfloat16).to(dtype).requires_grad_()
         more = None if additional is None else additional.to(torch.bfloat16).to(dtype)
-        marginals = sparsemap(kind.structure, scores, more).marginals
+        marginals = sparsemap(case.structure, scores, more).marginals
         assert marginals.dtype == dtype
         grads.append(torch.autograd.grad(marginals, scores, direction.to(dtype))[0].double())
     torch.testing.assert_close(grads[0], grads[1], rtol=1e-5, atol=1e-5)
