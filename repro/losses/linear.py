@@ -13,8 +13,7 @@ from torch.nn import functional as F
 
 from repro.losses.fenchel_young import FenchelYoungLoss, Reduction, check_reduction, reduce_losses
 from repro.mappings import Entmax
-from repro.mappings._arguments import center, check_classes, integer, number
-from repro.mappings._entmax import check_alpha
+from repro.mappings._arguments import center, check_classes, integer, number, positive
 
 _DENSITY = 1 / 64
 """Largest fraction of nonzero probabilities for which the support of a chunk is saved."""
@@ -271,4 +270,4 @@ def _check_settings(alpha: float, chunk_size: int | None) -> float:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
     if number("alpha", alpha) < 1:
         raise ValueError(f"alpha must be at least 1 here, got {alpha}; below, use EntmaxLoss")
-    return check_alpha(alpha)
+    return positive("alpha", alpha)

@@ -76,7 +76,11 @@ def divided_by_gamma(scores: Tensor, gamma: float, dim: int) -> Tensor:
     which can far exceed the difference of two quotients. The shift changes no distribution and
     therefore has no gradient. ``±inf`` and NaN stay, and an entry becomes ``-inf`` only if
     :func:`center` would treat it as forbidden. For ``γ = 1`` the scores are returned unchanged.
+
+    Raises:
+        ValueError: ``γ`` is not positive and finite.
     """
+    gamma = positive("gamma", gamma)
     if gamma == 1 or scores.size(dim) == 0:
         return scores
     largest = torch.finfo(scores.dtype).max
@@ -146,7 +150,7 @@ def per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> Tensor:
 
 
 def as_column(values: Tensor, rows: Tensor) -> Tensor:
-    """Return values, one for each row or a single one for all, as ``(..., 1)`` or as they are."""
+    """Return one value for each row as ``(..., 1)``; a single one for all rows stays as it is."""
     return values if values.numel() == 1 else values.reshape(*rows.shape[:-1], 1)
 
 
@@ -189,9 +193,17 @@ def _described(value: Any) -> str:
     return f"a tensor of shape {tuple(value.shape)} and {kind(value)}{gradient}"
 
 
-def check_gamma(gamma: float) -> float:
-    """Return ``γ`` as a float; raise ``ValueError`` unless it is positive and finite."""
-    gamma = number("gamma", gamma)
-    if not 0 < gamma < math.inf:
-        raise ValueError(f"gamma must be positive and finite, got {gamma}")
-    return gamma
+def positive(name: str, value: Any) -> float:
+    """Return a setting as a float; raise ``ValueError`` unless it is positive and finite."""
+    value = number(name, value)
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {value}")
+    return value
+
+
+def nonnegative(name: str, value: Any) -> float:
+    """Return a setting as a float; raise ``ValueError`` unless it is finite and at least zero."""
+    value = number(name, value)
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{name} must be at least 0 and finite, got {value}")
+    return value

@@ -1,6 +1,5 @@
 """Mappings under upper bounds: constrained softmax and sparsemax, and the top-k budget."""
 
-import math
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from repro.mappings._arguments import (
     check_floating,
     is_concrete,
     like_scores,
-    number,
+    nonnegative,
     per_row,
     to_last,
 )
@@ -146,14 +145,7 @@ def _total(k: float | Tensor, scores: Tensor, dim: int) -> float | Tensor:
     """Check ``k`` and return it as a number or with one value per row, ``(..., 1)``."""
     if isinstance(k, Tensor):
         return to_last(per_row("k", k, scores, dim), dim)
-    return _check_k(k)
-
-
-def _check_k(k: float) -> float:
-    k = number("k", k)
-    if not 0 <= k < math.inf:
-        raise ValueError(f"k must be at least 0 and finite, got {k}")
-    return k
+    return nonnegative("k", k)
 
 
 def _infeasible(
@@ -404,7 +396,7 @@ class Budget(ProbabilityMap):
 
     def __init__(self, k: float | Tensor) -> None:
         super().__init__()
-        self._keep("k", k, _check_k)
+        self._keep("k", k, nonnegative)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         """Return :func:`budget` of the scores."""

@@ -12,13 +12,12 @@ from repro.mappings._arguments import (
     as_column,
     cast_like,
     center,
-    check_gamma,
     check_per_row,
     divided_by_gamma,
     in_double,
     is_concrete,
     like_scores,
-    number,
+    positive,
     to_last,
 )
 from repro.mappings._autograd import DifferentiableFunction
@@ -43,7 +42,8 @@ def softmax(
     References:
         Peters et al. (2019), Eqs. 4 and 7.
     """
-    return apply_entmax(_tempered(scores, gamma, mask, dim), 0.0, scores, dim)
+    tempered = divided_by_gamma(allowed_scores(scores, mask, dim), gamma, dim)
+    return apply_entmax(tempered, 0.0, scores, dim)
 
 
 def sparsemax(
@@ -61,12 +61,8 @@ def sparsemax(
     References:
         Martins & Astudillo (2016), Eq. 2; Peters et al. (2019), Eq. 5.
     """
-    return apply_entmax(_tempered(scores, gamma, mask, dim), 1.0, scores, dim)
-
-
-def _tempered(scores: Tensor, gamma: float, mask: Tensor | None, dim: int) -> Tensor:
-    gamma = check_gamma(gamma)
-    return divided_by_gamma(allowed_scores(scores, mask, dim), gamma, dim)
+    tempered = divided_by_gamma(allowed_scores(scores, mask, dim), gamma, dim)
+    return apply_entmax(tempered, 1.0, scores, dim)
 
 
 def entmax(
@@ -102,18 +98,10 @@ def entmax15(scores: Tensor, dim: int = -1, *, mask: Tensor | None = None) -> Te
     return entmax(scores, 1.5, mask=mask, dim=dim)
 
 
-def check_alpha(alpha: float) -> float:
-    """Return ``α`` as a float; raise ``ValueError`` unless it is positive and finite."""
-    alpha = number("alpha", alpha)
-    if not 0 < alpha < math.inf:
-        raise ValueError(f"alpha must be positive and finite, got {alpha}")
-    return alpha
-
-
 def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Tensor, bool]:
     """Return ``r = α - 1``, with ``dim`` last, and whether some ``r`` is known to be negative."""
     if not isinstance(alpha, Tensor):
-        r = check_alpha(alpha) - 1.0
+        r = positive("alpha", alpha) - 1.0
         return r, r < 0
     check_per_row("alpha", alpha, scores, dim)
     rows, dense = (alpha - 1).to(scores.dtype), False

@@ -5,7 +5,6 @@ Blondel 2017, Propositions 2 and 3). Groups and shifts are locally constant in t
 derivative depends on the groups alone.
 """
 
-import math
 from typing import Any, Literal
 
 import torch
@@ -15,11 +14,11 @@ from torch.nn.functional import pad
 from repro.mappings._arguments import (
     allowed_scores,
     center,
-    check_gamma,
     divided_by_gamma,
     in_double,
     like_scores,
-    number,
+    nonnegative,
+    positive,
     to_last,
 )
 from repro.mappings._autograd import DifferentiableFunction
@@ -58,14 +57,12 @@ def fusedmax(
     References:
         Niculae & Blondel (2017), Propositions 2 (value) and 3 (derivative).
     """
-    lam = check_lam(lam)
+    lam = nonnegative("lam", lam)
     if lam == 0:
         return sparsemax(scores, gamma=gamma, mask=mask, dim=dim)
-    gamma = check_gamma(gamma)
-    wide = allowed_scores(scores, mask, dim)
+    rows = to_last(divided_by_gamma(allowed_scores(scores, mask, dim), gamma, dim), dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    rows = to_last(divided_by_gamma(wide, gamma, dim), dim)
     return like_scores(GroupedFunction.run(rows, lam, "fusedmax_forward")[0], scores, dim)
 
 
@@ -100,7 +97,7 @@ def oscarmax(
     lam = check_oscar(lam, variant)
     if lam == 0:
         return sparsemax(scores, gamma=gamma, mask=mask, dim=dim)
-    gamma = check_gamma(gamma)
+    gamma = positive("gamma", gamma)
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
@@ -111,19 +108,11 @@ def oscarmax(
     return like_scores(GroupedFunction.run(rows, lam, "oscarmax_forward")[0], scores, dim)
 
 
-def check_lam(lam: float) -> float:
-    """Return ``λ`` as a float; raise ``ValueError`` unless it is finite and at least zero."""
-    lam = number("lam", lam)
-    if not 0 <= lam < math.inf:
-        raise ValueError(f"lam must be at least 0 and finite, got {lam}")
-    return lam
-
-
 def check_oscar(lam: float, variant: str) -> float:
     """Return ``λ`` as a float; raise ``ValueError`` if it or the variant is not allowed."""
     if variant not in ("exact", "paper"):
         raise ValueError(f"variant must be 'exact' or 'paper', got {variant!r}")
-    return check_lam(lam)
+    return nonnegative("lam", lam)
 
 
 def is_present(centered: Tensor) -> Tensor:
@@ -252,8 +241,8 @@ class Fusedmax(ProbabilityMap):
 
     def __init__(self, lam: float = 0.1, gamma: float = 1.0) -> None:
         super().__init__()
-        self.lam = check_lam(lam)
-        self.gamma = check_gamma(gamma)
+        self.lam = nonnegative("lam", lam)
+        self.gamma = positive("gamma", gamma)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         """Return :func:`fusedmax` of the scores."""
@@ -293,7 +282,7 @@ class Oscarmax(ProbabilityMap):
     def __init__(self, lam: float = 0.01, gamma: float = 1.0, variant: Variant = "exact") -> None:
         super().__init__()
         self.lam = check_oscar(lam, variant)
-        self.gamma = check_gamma(gamma)
+        self.gamma = positive("gamma", gamma)
         self.variant: Variant = variant
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:

@@ -19,13 +19,13 @@ from repro.mappings._arguments import (
     allowed_scores,
     cast_like,
     center,
-    check_gamma,
     divided_by_gamma,
     in_double,
     is_concrete,
     like_scores,
     number,
     per_row,
+    positive,
     to_last,
 )
 from repro.mappings._autograd import DifferentiableFunction
@@ -147,7 +147,7 @@ def norm(probs: Tensor, alpha: float | Tensor, dim: int = -1) -> Tensor:
 def _exponent(alpha: float | Tensor, scores: Tensor, dim: int) -> float | Tensor:
     """Check ``α`` and return it as a float, or with one value per row, ``(..., 1)``."""
     if not isinstance(alpha, Tensor):
-        return _check_alpha(alpha)
+        return _above_one("alpha", alpha)
     wide = to_last(per_row("alpha", alpha, scores, dim), dim)
     right = (wide > 1) & (wide < torch.inf)
     if is_concrete(right) and not bool(right.all()):
@@ -155,11 +155,11 @@ def _exponent(alpha: float | Tensor, scores: Tensor, dim: int) -> float | Tensor
     return wide.masked_fill(~right, torch.nan)
 
 
-def _check_alpha(alpha: float) -> float:
-    alpha = number("alpha", alpha)
-    if not 1 < alpha < math.inf:
-        raise ValueError(f"alpha must be above 1 and finite, got {alpha}")
-    return alpha
+def _above_one(name: str, value: Any) -> float:
+    value = number(name, value)
+    if not 1 < value < math.inf:
+        raise ValueError(f"{name} must be above 1 and finite, got {value}")
+    return value
 
 
 class Normmax(ProbabilityMap):
@@ -176,7 +176,7 @@ class Normmax(ProbabilityMap):
 
     def __init__(self, alpha: float | Tensor = 2.0) -> None:
         super().__init__()
-        self._keep("alpha", alpha, _check_alpha)
+        self._keep("alpha", alpha, _above_one)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         """Return :func:`normmax` of the scores at the current alpha."""
@@ -224,11 +224,9 @@ def sq_pnorm_max(
     p = _check_p(p)
     if p == 2:
         return sparsemax(scores, gamma=gamma, mask=mask, dim=dim)
-    gamma = check_gamma(gamma)
-    wide = allowed_scores(scores, mask, dim)
+    rows = to_last(divided_by_gamma(allowed_scores(scores, mask, dim), gamma, dim), dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    rows = to_last(divided_by_gamma(wide, gamma, dim), dim)
     return like_scores(PnormFunction.run(rows, p), scores, dim)
 
 
@@ -251,7 +249,7 @@ class SqPnormMax(ProbabilityMap):
     def __init__(self, p: float = 1.5, gamma: float = 1.0) -> None:
         super().__init__()
         self.p = _check_p(p)
-        self.gamma = check_gamma(gamma)
+        self.gamma = positive("gamma", gamma)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         """Return :func:`sq_pnorm_max` of the scores."""

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from repro.mappings._arguments import allowed_scores, center, like_scores, to_last
-from repro.mappings._entmax import apply_jacobian, check_alpha
+from repro.mappings._arguments import allowed_scores, center, like_scores, positive, to_last
+from repro.mappings._entmax import apply_jacobian
 from repro.mappings._norm import SqPnormMax
 from repro.mappings.modules import Entmax
 from repro.mappings.regularized import regularized
@@ -40,7 +40,7 @@ class PublishedEntmax(Entmax):
     settings = ("alpha", "solver")
 
     def __init__(self, alpha: float = 1.5, solver: str = "bisection") -> None:
-        super().__init__(check_alpha(alpha))
+        super().__init__(positive("alpha", alpha))
         if solver not in _SOLVERS:
             raise ValueError(f"solver is {solver!r}; expected one of {', '.join(_SOLVERS)}")
         if solver == "sort" and alpha not in (1.5, 2.0):

@@ -2,14 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from repro.mappings._arguments import allowed_scores, center, check_gamma, integer
+from repro.mappings._arguments import allowed_scores, center, integer, positive
 from repro.mappings._conjugate import WithGradient, order_terms, tsallis
-from repro.mappings._entmax import check_alpha, entmax, softmax, sparsemax
+from repro.mappings._entmax import entmax, softmax, sparsemax
 
 
 class ProbabilityMap(nn.Module, ABC):
@@ -69,12 +69,12 @@ class ProbabilityMap(nn.Module, ABC):
         maximum: Tensor = WithGradient.run(wide, probs, best, dim, None)
         return maximum.to(scores.dtype)
 
-    def _keep(self, name: str, value: float | Tensor, check: Callable[[float], float]) -> None:
+    def _keep(self, name: str, value: float | Tensor, check: Callable[[str, Any], float]) -> None:
         """Store a setting: a checked number or a parameter as it is, other tensors as buffers."""
         if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
             self.register_buffer(name, value)
         else:
-            setattr(self, name, value if isinstance(value, Tensor) else check(value))
+            setattr(self, name, value if isinstance(value, Tensor) else check(name, value))
 
     def conjugate_centered(self, centered: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``max_Ω(z)`` of centered scores, given the maximizer.
@@ -108,7 +108,7 @@ class Softmax(ProbabilityMap):
 
     def __init__(self, gamma: float = 1.0) -> None:
         super().__init__()
-        self.gamma = check_gamma(gamma)
+        self.gamma = positive("gamma", gamma)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         """Return :func:`softmax` of the scores."""
@@ -145,7 +145,7 @@ class Sparsemax(_AlongDim):
 
     def __init__(self, gamma: float = 1.0, *, dim: int = -1) -> None:
         super().__init__()
-        self.gamma = check_gamma(gamma)
+        self.gamma = positive("gamma", gamma)
         self.dim = dim
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int | None = None) -> Tensor:
@@ -198,7 +198,7 @@ class Entmax(_TsallisMap):
 
     def __init__(self, alpha: float | Tensor = 1.5) -> None:
         super().__init__()
-        self._keep("alpha", alpha, check_alpha)
+        self._keep("alpha", alpha, positive)
 
 
 class Entmax15(_AlongDim, Entmax):

@@ -14,10 +14,10 @@ from torch.autograd import Function
 from repro.mappings._arguments import (
     allowed_scores,
     center,
-    check_gamma,
     integer,
     is_concrete,
     kind,
+    positive,
 )
 from repro.mappings._autograd import batch_first
 from repro.mappings._entmax import sparsemax
@@ -239,9 +239,7 @@ def regularized(
         Niculae & Blondel (2017), Proposition 1 and Appendix B.4; Beck & Teboulle (2009) for the
         accelerated method (FISTA); O'Donoghue & Candès (2015) for its restarts.
     """
-    gamma = check_gamma(gamma)
-    if not 0 < tolerance < inf:
-        raise ValueError(f"tolerance must be positive and finite, got {tolerance}")
+    gamma, tolerance = positive("gamma", gamma), positive("tolerance", tolerance)
     if integer("max_iterations", max_iterations) < 1:
         raise ValueError(f"max_iterations must be at least 1, got {max_iterations}")
     return Regularized(Problem(omega, gamma, grad, hvp, tolerance, max_iterations))
