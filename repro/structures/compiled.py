@@ -119,7 +119,7 @@ class CompiledStructure(Structure):
         vertex = target.masked_fill((positions < self.first) | (positions >= rows), -1)
         outside = ((vertex < -1) | (vertex >= unary.size(2))).any(-1)
         refuse_targets(vertex, outside, f"has entries outside 0..{unary.size(2) - 1}")
-        self.refuse_invalid(vertex, 2 * self.indicator(vertex, unary.detach()) - 1, None, lengths)
+        self.refuse_invalid(vertex, lengths, 2 * self.indicator(vertex, unary.detach()) - 1)
         return vertex
 
     def layouts(self, selection: Selection) -> list[Layout]:

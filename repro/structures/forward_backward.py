@@ -11,8 +11,6 @@ References:
     Rabiner (1989). Niculae et al. (2018), §2.2.
 """
 
-from collections.abc import Callable, Sequence
-
 import torch
 from torch import Tensor
 
@@ -25,23 +23,6 @@ LOWEST = -1e30
 def possible(logarithm: Tensor) -> Tensor:
     """Return a mask of logarithms that do not stand for ``log(0)``; True for NaN."""
     return ~(logarithm.detach() <= LOWEST / 2)
-
-
-def gradients(log_partition: Callable[..., Tensor], points: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Differentiate ``log_partition``, a function of groups of scores, which gives the marginals.
-
-    The result is differentiable if a point requires a gradient and gradients are enabled. It is
-    zero for scores of no structure, as those of the transitions of one item.
-    """
-    attached = torch.is_grad_enabled() and any(point.requires_grad for point in points)
-    with torch.enable_grad():
-        leaves = [
-            p if p.requires_grad and attached else p.detach().requires_grad_() for p in points
-        ]
-        total = log_partition(*leaves).sum()
-        return torch.autograd.grad(
-            total, leaves, create_graph=attached, allow_unused=True, materialize_grads=True
-        )
 
 
 def sequence_log_partition(

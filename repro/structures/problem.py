@@ -35,10 +35,14 @@ class Scores:
         return self.unary.shape[1:].numel()
 
     @property
+    def groups(self) -> list[Tensor]:
+        """Unary scores and, if there are any, additional ones."""
+        return [self.unary] if self.additional is None else [self.unary, self.additional]
+
+    @property
     def flat(self) -> Array:
         """Scores of all parts, the unary ones first, ``(B, parts)``."""
-        groups = [self.unary] if self.additional is None else [self.unary, self.additional]
-        joined: Array = torch.cat([one.flatten(1) for one in groups], 1).numpy()
+        joined: Array = torch.cat([one.flatten(1) for one in self.groups], 1).numpy()
         return joined
 
 

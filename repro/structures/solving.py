@@ -146,7 +146,8 @@ def solve_with_oracle(oracle: Oracle, problem: Scores, tol: float, max_iter: int
     while len(running := np.flatnonzero(report.statuses == RUNNING)):
         lowered = scores[running]
         for row, b in enumerate(running.tolist()):
-            lowered[row, :parts] -= _mixed(states[b], parts)
+            state, used = states[b], states[b].counts[SIZE]
+            lowered[row, :parts] -= state.weights[:used] @ (state.vertices[:used, :parts] == 0)
         vertices = oracle(lowered, running)
         values = np.where(vertices == 0, scores[running], 0.0).sum(1)
         for row, b in enumerate(running.tolist()):
@@ -161,13 +162,6 @@ def solve_with_oracle(oracle: Oracle, problem: Scores, tol: float, max_iter: int
         inverse = state.inverse[:size, :size].reshape(-1)
         pieces.append((Found(state.vertices, state.weights, inverse), size, size * size))
     return _joined(problem, pieces, report)
-
-
-def _mixed(state: State, parts: int) -> Array:
-    """Return the marginals of the unary parts of an active set."""
-    used = state.counts[SIZE]
-    mixed: Array = state.weights[:used] @ (state.vertices[:used, :parts] == 0)
-    return mixed
 
 
 def best_vertices(problem: Problem) -> Tensor:

@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.structures.forward_backward import gradients
 from repro.structures.kernels.codes import SEQUENCE, Array
 from repro.structures.problem import (
     Layout,
@@ -157,13 +156,15 @@ class Structure(ABC):
         vertex = target.reshape(len(target), target.shape[1:].numel())
         check_target(vertex, (len(unary), parts), unary)
         refuse_targets(vertex, ((vertex != 0) & (vertex != 1)).any(-1), "has entries outside 0..1")
-        split = (2.0 * vertex - 1).split([one.shape[1:].numel() for one in groups], 1)
-        signs = [one.view(like.shape) for one, like in zip(split, groups, strict=True)]
-        self.refuse_invalid(vertex, signs[0], signs[1] if len(signs) > 1 else None, lengths)
+        self.refuse_invalid(vertex, lengths, *_split(2.0 * vertex - 1, groups))
         return vertex
 
     def refuse_invalid(
-        self, vertex: Tensor, signs: Tensor, additional: Tensor | None, lengths: Tensor | None
+        self,
+        vertex: Tensor,
+        lengths: Tensor | None,
+        signs: Tensor,
+        additional: Tensor | None = None,
     ) -> None:
         """Raise ValueError for the first vertex that is not a structure, if any.
 
@@ -172,9 +173,9 @@ class Structure(ABC):
 
         Args:
             vertex: ``(B, V)``.
+            lengths: sizes of the instances in a padded batch.
             signs: 1 for the unary parts of the vertices and -1 for others.
             additional: signs of the additional parts; None if the unary parts determine them.
-            lengths: sizes of the instances in a padded batch.
         """
         wrong = (self.map(signs, additional, lengths) != vertex).any(-1)
         refuse_targets(vertex, wrong, f"is not a valid {type(self).__name__}")
@@ -208,8 +209,17 @@ class Structure(ABC):
             in padding, and everywhere if no structure of an instance is allowed.
         """
         points = [unary] if additional is None else [unary, additional]
-        found = gradients(lambda one, more=None: self.log_partition(one, more, lengths), points)
-        return found[0], found[1] if len(found) > 1 else None
+        attached = torch.is_grad_enabled() and any(point.requires_grad for point in points)
+        with torch.enable_grad():
+            unary, *rest = leaves = [
+                p if p.requires_grad and attached else p.detach().requires_grad_() for p in points
+            ]
+            total = self.log_partition(unary, rest[0] if rest else None, lengths).sum()
+            # Scores of no structure, as those of the transitions of one item, have gradient zero.
+            marginals, *more = torch.autograd.grad(
+                total, leaves, create_graph=attached, allow_unused=True, materialize_grads=True
+            )
+        return marginals, more[0] if more else None
 
     def problem(
         self,
@@ -280,14 +290,9 @@ class Structure(ABC):
         """
 
         def ask(scores: Array, rows: Array) -> Array:
-            groups, count = [problem.unary], problem.unary_parts
-            groups += [] if problem.additional is None else [problem.additional]
-            flat = torch.from_numpy(scores).split([count, scores.shape[1] - count], 1)
-            shaped = [
-                one.reshape(-1, *like.shape[1:]) for one, like in zip(flat, groups, strict=False)
-            ]
+            unary, *additional = shaped = _split(torch.from_numpy(scores), problem.groups)
             lengths = None if problem.lengths is None else problem.lengths[rows]
-            found = self.best(shaped[0], lengths, *shaped[1:])
+            found = self.best(unary, lengths, *additional)
             found = found if isinstance(found, tuple) else (found,)
             if [one.shape for one in found] != [one.shape for one in shaped] or any(
                 ((one != 0) & (one != 1)).any() for one in found
@@ -298,3 +303,10 @@ class Structure(ABC):
             return (chosen - 1).numpy()
 
         return ask
+
+
+def _split(flat: Tensor, groups: list[Tensor]) -> list[Tensor]:
+    """Split values of all parts, ``(b, parts)``, into tensors shaped like groups of scores."""
+    pieces = flat.split([one.shape[1:].numel() for one in groups], 1)
+    pairs = zip(pieces, groups, strict=True)
+    return [piece.reshape(len(flat), *one.shape[1:]) for piece, one in pairs]

@@ -213,3 +213,11 @@ def test_bad_scores_are_refused() -> None:
 
 def test_an_empty_batch() -> None:
     assert sparsemap(Best(1), torch.zeros(0, 4)).marginals.shape == (0, 4)
+
+
+def test_no_additional_parts_between_one_item_and_none() -> None:
+    unary, more = draw(2, 1, 3), torch.zeros(2, 0, 3, 3, dtype=torch.float64)
+    found, expected = (sparsemap(one, unary, more) for one in (Chain(), LinearChain()))
+    torch.testing.assert_close(found.marginals, expected.marginals)
+    assert found.additional.shape == more.shape
+    assert SparseMAPLoss(Chain())(unary, Chain().map(unary, more), additional=more).isfinite()
