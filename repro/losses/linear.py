@@ -24,7 +24,7 @@ class Layer(NamedTuple):
 
     hidden: Tensor
     weight: Tensor
-    bias: Tensor | None
+    bias: Tensor | None = None
 
     @property
     def dtype(self) -> torch.dtype:
@@ -82,8 +82,7 @@ class LinearEntmaxFunction(Function):
             loss = FenchelYoungLoss(mapping, reduction="none")
             with torch.enable_grad():
                 parts = [part.detach().requires_grad_() for part in layer if part is not None]
-                own_bias = None if bias is None else parts[2]
-                losses = loss(Layer(parts[0], parts[1], own_bias).scores(slice(None)), target)
+                losses = loss(Layer(*parts).scores(slice(None)), target)
                 moved = torch.autograd.grad(losses, parts, grad)
             return *moved, *([None] if bias is None else []), *padding
         wide_hidden, wide_weight = hidden.to(layer.dtype), weight.to(layer.dtype)

@@ -71,11 +71,6 @@ def enumerated_loss(kind: str, case: Case, theta: Tensor, target: Tensor, cost: 
     return omega_conjugate(kind, case, theta) + omega - chosen
 
 
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(0)
-
-
 @pytest.mark.parametrize(("name", "kind"), SUPPORTED)
 def test_values_by_enumeration(name: str, kind: str) -> None:
     case = CASES[name]

@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -187,9 +186,8 @@ def _store(where: str, label: str, outcome: Outcome) -> None:
 @cache
 def arguments_of(name: str) -> list[str]:
     """Return the names of the arguments of an operator."""
-    schemas = (schema for operators in dispatch.OPERATORS.values() for schema in operators)
-    (found,) = (schema for schema in schemas if schema.startswith(f"{name}("))
-    return re.findall(r"(\w+)[,)]", found.split("->")[0])
+    schema = getattr(torch.ops.repro, name).default._schema
+    return [argument.name for argument in schema.arguments]
 
 
 def check_arguments(
