@@ -120,6 +120,9 @@ def _parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[Ro
     if not rows:
         names = ", ".join(row.name for row in known)
         parser.error(f"--only {' '.join(options.only)} matches no row; rows: {names}")
+    oblong = [str(shape) for shape in options.shapes or () if shape.rows != shape.size]
+    if oblong and any(row.name == "sparsemap_tree" for row in rows):
+        parser.error(f"--shapes {' '.join(oblong)}: sparsemap_tree takes square ones; see --only")
     return options, rows
 
 

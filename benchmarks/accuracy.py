@@ -154,6 +154,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[2, 50, 512], metavar="N")
     parser.add_argument("--path", choices=("kernels", "torch"), default="kernels")
     options = parser.parse_args(arguments)
+    cases = [one for one in CASES if any(fnmatch(one.name, p) for p in options.only)]
+    if not cases:
+        names = "; ".join(case.name for case in CASES)
+        parser.error(f"--only {' '.join(options.only)} matches no line; lines: {names}")
     if np.finfo(np.longdouble).nmant < 63:
         parser.error("the oracle needs numpy.longdouble with at least 64 bits of mantissa (x86)")
     without = patch.object(dispatch, "has_kernel", lambda tensor: False)
@@ -161,14 +165,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"| mapping | {single} | {double} |")
     print("|:---|---:|---:|---:|---:|---:|---:|")
     with without if options.path == "torch" else nullcontext():
-        for case in CASES:
-            if any(fnmatch(case.name, pattern) for pattern in options.only):
-                cells = [case.name]
-                for dtype in (torch.float32, torch.float64):
-                    worst = measure(case, dtype, options.sizes)
-                    cells += [f"{worst.value:.1e}", f"{worst.gradient:.1e}"]
-                    cells.append(f"{worst.alpha:.1e}" if case.alpha else "")
-                print(f"| {' | '.join(cells)} |", flush=True)
+        for case in cases:
+            cells = [case.name]
+            for dtype in (torch.float32, torch.float64):
+                worst = measure(case, dtype, options.sizes)
+                cells += [f"{worst.value:.1e}", f"{worst.gradient:.1e}"]
+                cells.append(f"{worst.alpha:.1e}" if case.alpha else "")
+            print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

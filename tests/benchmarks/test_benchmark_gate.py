@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from benchmarks import __main__ as command
-from benchmarks import gate
+from benchmarks import accuracy, gate
 from benchmarks.rows import Shape, all_rows, target_for
 from repro.mappings import MAPPINGS
 
@@ -76,6 +76,7 @@ def test_every_kind_has_tests_that_exist():
         (["--only", "softmaxx"], "matches no row; rows: softmax, sparsemax"),
         (["--shapes", "12"], "12 is not a shape such as 1280x50"),
         (["--shapes", "12x0"], "0 is not a positive number"),
+        (["--shapes", "4x4", "4x5"], "--shapes 4x5: sparsemap_tree takes square ones"),
         (["--threads", "0"], "0 is not a positive number"),
     ],
 )
@@ -83,3 +84,9 @@ def test_bad_arguments_are_refused_before_anything_runs(arguments, message, caps
     with pytest.raises(SystemExit):
         command.main(arguments)
     assert message in capsys.readouterr().err
+
+
+def test_a_line_that_accuracy_does_not_have(capsys):
+    with pytest.raises(SystemExit):
+        accuracy.main(["--only", "softmaxx"])
+    assert "matches no line; lines: softmax; entmax, α = 1.01;" in capsys.readouterr().err
