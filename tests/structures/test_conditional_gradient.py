@@ -23,23 +23,21 @@ STRUCTURES = {
 EVERY_STRUCTURE = pytest.mark.parametrize("name", STRUCTURES)
 
 
-def random_problem(name: str, scale: float = 1.0) -> tuple[Structure, Tensor, Tensor | None]:
+def random_problem(name: str, scale: float = 1.0) -> tuple[Structure, list[Tensor]]:
+    """A structure, and its unary and perhaps additional scores."""
     torch.manual_seed(7)
-    structure, shape = STRUCTURES[name]
-    unary = torch.randn(shape, dtype=torch.float64) * scale
-    if not isinstance(structure, LinearChain):
-        return structure, unary, None
-    return structure, unary, torch.randn(shape[0] - 1, *shape[1:], shape[1]).double() * scale
+    structure, (n, m) = STRUCTURES[name]
+    shapes = [(n, m), (n - 1, m, m)] if isinstance(structure, LinearChain) else [(n, m)]
+    return structure, [torch.randn(shape, dtype=torch.float64) * scale for shape in shapes]
 
 
 @EVERY_VARIANT
 @EVERY_STRUCTURE
 def test_it_finds_the_solution_of_the_active_set(name: str, variant: Variant) -> None:
-    structure, unary, pairs = random_problem(name)
+    structure, scores = random_problem(name)
     tol = 3e-2 if variant == "vanilla" else 1e-9
-    run = conditional_gradient(structure, unary, pairs, variant=variant, max_iter=3000, tol=tol)
-    extra = None if pairs is None else pairs.unsqueeze(0)
-    best = sparsemap(structure, unary.unsqueeze(0), extra, tol=1e-11)
+    run = conditional_gradient(structure, *scores, variant=variant, max_iter=3000, tol=tol)
+    best = sparsemap(structure, *(one[None] for one in scores), tol=1e-11)
     assert run.converged
     distance = (run.marginals - best.marginals[0]).square().sum().item()
     assert distance <= 2 * tol, "strong convexity bounds the distance by the gap"
@@ -48,20 +46,19 @@ def test_it_finds_the_solution_of_the_active_set(name: str, variant: Variant) ->
 @EVERY_VARIANT
 @EVERY_STRUCTURE
 def test_histories_keep_their_promises(name: str, variant: Variant) -> None:
-    structure, unary, pairs = random_problem(name, 0.5)
-    run = conditional_gradient(structure, unary, pairs, variant=variant, max_iter=60, tol=0.0)
-    extra = None if pairs is None else pairs.unsqueeze(0)
-    one = structure.map(unary.unsqueeze(0), extra)
-    norm = structure.indicator(one, unary.unsqueeze(0)).square().sum() / 2
-    start = structure.score(one, unary.unsqueeze(0), extra) - norm
-    torch.testing.assert_close(run.objective[:1], start)
+    structure, scores = random_problem(name, 0.5)
+    run = conditional_gradient(structure, *scores, variant=variant, max_iter=60, tol=0.0)
+    batch = [one[None] for one in scores]
+    first = structure.map(*batch)
+    norm = structure.indicator(first, batch[0]).square().sum() / 2
+    torch.testing.assert_close(run.objective[:1], structure.score(first, *batch) - norm)
     assert run.support[0] == 1
     assert (run.objective.diff() >= -1e-12).all()
     assert (run.support.diff() <= 1).all()
-    best = sparsemap(structure, unary.unsqueeze(0), extra, tol=1e-11)
-    value = (best.marginals[0] * unary).sum() - best.marginals.square().sum() / 2
-    if pairs is not None:
-        value = value + (best.additional[0] * pairs).sum()
+    best = sparsemap(structure, *batch, tol=1e-11)
+    value = (best.marginals * batch[0]).sum() - best.marginals.square().sum() / 2
+    if len(batch) > 1:
+        value = value + (best.additional * batch[1]).sum()
     assert (value - run.objective >= -1e-10).all()
     assert (value - run.objective <= run.gap + 1e-10).all()
 
