@@ -15,11 +15,9 @@ from repro.report.cell import p_text
 from repro.report.provenance import counted
 from repro.report.significance import Comparer
 from repro.report.sweeps import main_metric
-from repro.results import Measurement, Record, ResultsError
+from repro.results import Measurement, Record, ResultsError, all_records, find_record
 from repro.results.frame import (
     FIRST,
-    all_records,
-    find_record,
     frame_of,
     pivoted,
     selected,

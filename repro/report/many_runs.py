@@ -13,8 +13,16 @@ from repro.report.charts import chart_of
 from repro.report.provenance import GENERATED_SCALE
 from repro.report.render_html import PAGES, html_page
 from repro.report.sweeps import main_metric
-from repro.results import Archive, Record, RunFolder, read_records, run_folder, scale_dir
-from repro.results.frame import FIRST, all_records, text_of
+from repro.results import (
+    Archive,
+    Record,
+    RunFolder,
+    all_records,
+    read_records,
+    run_folder,
+    scale_dir,
+)
+from repro.results.frame import FIRST, text_of
 
 Row = dict[str, Any]
 _GROUPS = ("task", "mapping", "loss", "scale", "seed")

@@ -8,7 +8,7 @@ from repro.config.loading import accepted
 from repro.config.paths import default_results_dir
 from repro.errors import ResultsError
 from repro.results.record import Record
-from repro.results.store import read_records
+from repro.results.store import all_records, read_records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,12 +36,6 @@ def load(folder: Path | str | None = None, scale: str | None = None) -> "pd.Data
     return frame_of(all_records(root) if scale is None else read_records(root, scale))
 
 
-def all_records(folder: Path) -> list[Record]:
-    """Read the records of every scale."""
-    scales = sorted({path.parent.name for path in folder.glob("*/r*s") if path.is_dir()})
-    return [record for scale in scales for record in read_records(folder, scale)]
-
-
 def frame_of(records: Sequence[Record]) -> "pd.DataFrame":
     """Build a data frame with one row per record; see :func:`load`."""
     import pandas as pd
@@ -61,19 +55,6 @@ def frame_of(records: Sequence[Record]) -> "pd.DataFrame":
     # Of None and integers pandas makes floats, which cannot hold all seeds.
     frame["seed"] = pd.array([one.seed for one in records], dtype="Int64")
     return frame
-
-
-def find_record(folder: Path, prefix: str) -> Record:
-    """Find the record of a run, at any scale, by a prefix of its name.
-
-    Raises:
-        ResultsError: no run, or more than one, has this prefix.
-    """
-    found = [one for one in all_records(folder) if one.run_id.startswith(prefix)]
-    if len(found) != 1:
-        names = ", ".join(f"{one.scale}/{one.run_id}" for one in found)
-        raise ResultsError(f"{len(found)} runs below {folder} begin with {prefix!r}: {names}")
-    return found[0]
 
 
 def selected(frame: "pd.DataFrame", filters: Sequence[str]) -> "pd.DataFrame":

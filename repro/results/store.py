@@ -1,12 +1,12 @@
 """Run folders and records: reading, writing and finding them."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partialmethod
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from repro import checksums
 from repro.atomic import atomic_write_json, atomic_write_text
@@ -39,6 +39,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.run_id = path.name
+        self.scale = path.parent.parent.name
         self.config = path / "config.yaml"
         self.environment = path / "environment.json"
         self.record = path / "record.json"
@@ -265,6 +266,9 @@ class RunFolder:
         self.traceback.unlink(missing_ok=True)
 
 
+RunT = TypeVar("RunT", RunFolder, Record)
+
+
 def run_folder(results_dir: Path, scale: str, run_id: str) -> RunFolder:
     """Return the folder of one run, which need not exist."""
     return RunFolder(runs_dir(results_dir, scale) / run_id)
@@ -280,23 +284,6 @@ def recent_runs(results_dir: Path) -> list[RunFolder]:
     """List the runs of every scale, those that were changed last first."""
     folders = [path for path in results_dir.glob("*/runs/*") if path.is_dir()]
     return [RunFolder(p) for p in sorted(folders, key=lambda p: p.stat().st_mtime, reverse=True)]
-
-
-def find_run(results_dir: Path, run_id_prefix: str) -> RunFolder:
-    """Find a run folder, at any scale, by its name or a prefix of it.
-
-    Raises:
-        ResultsError: no run, or more than one, matches.
-    """
-    found = [one for one in recent_runs(results_dir) if one.run_id.startswith(run_id_prefix)]
-    exact = [folder for folder in found if folder.run_id == run_id_prefix]
-    found = exact or found
-    if not found:
-        raise ResultsError(f"no run below {results_dir} begins with {run_id_prefix!r}")
-    if len(found) > 1:
-        names = ", ".join(str(folder.path.relative_to(results_dir)) for folder in found)
-        raise ResultsError(f"{len(found)} runs begin with {run_id_prefix!r}: {names}")
-    return found[0]
 
 
 def publish(results_dir: Path, record: Record) -> Path:
@@ -326,3 +313,38 @@ def read_records(results_dir: Path, scale: str) -> list[Record]:
         except DamagedFileError as error:
             _log.warning("%s", error)
     return [found[name] for name in sorted(found)]
+
+
+def all_records(results_dir: Path) -> list[Record]:
+    """Read the records of every scale."""
+    scales = sorted({path.parent.name for path in results_dir.glob("*/r*s") if path.is_dir()})
+    return [record for scale in scales for record in read_records(results_dir, scale)]
+
+
+def find_run(results_dir: Path, prefix: str) -> RunFolder | Record:
+    """Find a run, at any scale, by a prefix of its name.
+
+    Returns:
+        Its folder, or its record if no folder matches.
+
+    Raises:
+        ResultsError: no run, or more than one, matches.
+    """
+    folders = [one for one in recent_runs(results_dir) if one.run_id.startswith(prefix)]
+    return _only(folders, results_dir, prefix) if folders else find_record(results_dir, prefix)
+
+
+def find_record(results_dir: Path, prefix: str) -> Record:
+    """Find the record of a run; see :func:`find_run`."""
+    records = [one for one in all_records(results_dir) if one.run_id.startswith(prefix)]
+    return _only(records, results_dir, prefix)
+
+
+def _only(found: Sequence[RunT], results_dir: Path, prefix: str) -> RunT:
+    found = [one for one in found if one.run_id == prefix] or found
+    if not found:
+        raise ResultsError(f"no run below {results_dir} begins with {prefix!r}")
+    if len(found) > 1:
+        names = ", ".join(f"{one.scale}/{one.run_id}" for one in found)
+        raise ResultsError(f"{len(found)} runs below {results_dir} begin with {prefix!r}: {names}")
+    return found[0]

@@ -48,7 +48,7 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
             settings = flattened(yaml.safe_load(folder.config.read_text(encoding="utf-8")) or {})
         row: Row = {
             "run_id": folder.run_id,
-            "scale": folder.path.parents[1].name,
+            "scale": folder.scale,
             "state": run_state(folder),
             "bytes": 0,
             "days": (time.time() - folder.path.stat().st_mtime) / 86400,

@@ -14,8 +14,8 @@ from repro.config.paths import default_results_dir
 from repro.config.schema import RunConfig
 from repro.errors import UserError
 from repro.evaluation.metrics import metric_of
-from repro.results import Record, ResultsError, RunFolder, find_run, load
-from repro.results.frame import find_record, selected
+from repro.results import ResultsError, RunFolder, find_run, load
+from repro.results.frame import selected
 from repro.results.prediction import Prediction, Wanted
 from repro.runs.device import prepare_device
 from repro.runs.environment import enough_memory
@@ -139,25 +139,20 @@ def load_run(run: str | Path, *overrides: str, results_dir: str | Path | None = 
 
 def _folder(run: str, root: Path) -> RunFolder:
     """Find the folder of a run that has weights."""
-    if (Path(run) / "config.yaml").is_file():
-        folder = RunFolder(Path(run).resolve())
-    elif any(path.name.startswith(run) for path in root.glob("*/runs/*")):
-        folder = find_run(root, run)
-    else:
-        raise _without_weights(find_record(root, run))
-    if not folder.model.exists():
-        raise _without_weights(folder.read_record())
-    return folder
-
-
-def _without_weights(record: Record) -> ResultsError:
-    if record.members:
-        return ResultsError(
-            f"{record.run_id} is an ensemble; predict with one of {', '.join(record.members)}"
+    is_folder = (Path(run) / "config.yaml").is_file()
+    found = RunFolder(Path(run).resolve()) if is_folder else find_run(root, run)
+    if isinstance(found, RunFolder):
+        if found.model.exists():
+            return found
+        if not found.record.exists():
+            raise ResultsError(f"run {found.run_id} has no weights yet: it has not ended")
+        found = found.read_record()
+    if found.members:
+        raise ResultsError(
+            f"{found.run_id} is an ensemble; predict with one of {', '.join(found.members)}"
         )
-    return ResultsError(
-        f"the weights of run {record.run_id} are not here; this command trains them: "
-        f"{record.command}"
+    raise ResultsError(
+        f"the weights of run {found.run_id} are not here; this command trains them: {found.command}"
     )
 
 

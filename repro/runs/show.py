@@ -12,7 +12,6 @@ from rich.console import Console
 
 from repro.errors import UserError
 from repro.results import Record, ResultsError, RunFolder, find_run, recent_runs, run_folder
-from repro.results.frame import find_record
 from repro.runs.display import RunState, last_line, read_sweep
 from repro.runs.locking import is_claimed
 
@@ -37,8 +36,7 @@ def newest(results_dir: Path, most: int = 10) -> list[Facts]:
         command = ""
         with suppress(UserError):  # damaged, or not written yet
             command = folder.read_environment()["command"]
-        scale = folder.path.parents[1].name
-        row = {"run_id": folder.run_id, "status": run_state(folder), "scale": scale}
+        row = {"run_id": folder.run_id, "status": run_state(folder), "scale": folder.scale}
         rows.append(row | {"command": command})
     return rows
 
@@ -46,7 +44,7 @@ def newest(results_dir: Path, most: int = 10) -> list[Facts]:
 def print_newest(rows: Sequence[Facts]) -> None:
     """Print the result of :func:`newest`, a line for each run."""
     for row in rows:
-        line = f"{row['run_id']}  {row['status']:11}  {row['scale']:5}  {row['command']}"
+        line = f"{row['run_id']}  {row['status']:11}  {row['scale']:6}  {row['command']}"
         print(line[: max(40, shutil.get_terminal_size().columns)])
 
 
@@ -62,10 +60,9 @@ def describe(results_dir: Path, run_id: str) -> Facts:
     Raises:
         ResultsError: no run, or more than one, has an identity that begins so.
     """
-    if not any(one.run_id.startswith(run_id) for one in recent_runs(results_dir)):
-        with suppress(ResultsError):
-            return _recorded(find_record(results_dir, run_id))
     folder = find_run(results_dir, run_id)
+    if isinstance(folder, Record):
+        return _recorded(folder)
     found: Facts = {
         "run_id": folder.run_id,
         "status": run_state(folder),

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from repro.results import Record, ResultsError, load, publish
-from repro.results.frame import all_records, find_record, pivoted, selected, varying
+from repro.results import Record, ResultsError, all_records, load, publish
+from repro.results.frame import pivoted, selected, varying
 
 Make = Callable[..., Record]
 
@@ -87,10 +87,3 @@ def test_a_pivot_keeps_scales_and_corpora_apart_and_drops_runs_without_the_metri
         ["full", "demo-inflection", 1.5, 1],
         ["full", "sigmorphon2018", 1.5, 1],
     ]
-
-
-def test_a_run_is_found_by_the_beginning_of_its_name(results: Path) -> None:
-    assert find_record(results, "1.5-1").run_id == "1.5-1"
-    assert find_record(results, "fu").scale == "full"
-    with pytest.raises(ResultsError, match="2 runs below"):
-        find_record(results, "1.5")

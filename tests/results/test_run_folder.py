@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from repro.results import Record, ResultsError, RunFolder, find_run, list_runs, run_folder
+from repro.results import (
+    Record,
+    ResultsError,
+    RunFolder,
+    find_run,
+    list_runs,
+    publish,
+    run_folder,
+)
 
 Make = Callable[..., Record]
 
@@ -168,10 +176,20 @@ def test_runs_are_listed_and_found_by_prefix(tmp_path: Path) -> None:
 def test_an_ambiguous_or_unknown_prefix_is_refused(tmp_path: Path) -> None:
     run_folder(tmp_path, "demo", "ab22").mark_running()
     run_folder(tmp_path, "full", "ab33").mark_running()
-    with pytest.raises(ResultsError, match=r"2 runs begin with 'ab': .*demo/runs/ab22"):
+    with pytest.raises(ResultsError, match=r"2 runs below .* begin with 'ab': .*demo/ab22"):
         find_run(tmp_path, "ab")
     with pytest.raises(ResultsError, match=r"no run below .* begins with 'x'"):
         find_run(tmp_path, "x")
+
+
+def test_a_run_without_a_folder_is_found_by_its_record(tmp_path: Path, make_record: Make) -> None:
+    run_folder(tmp_path, "demo", "aa11").mark_running()
+    for name in ("aa22", "ab33", "ab44"):
+        publish(tmp_path, make_record(run_id=name))
+    assert isinstance(find_run(tmp_path, "aa"), RunFolder)
+    assert find_run(tmp_path, "ab3").config == make_record().config
+    with pytest.raises(ResultsError, match=r"2 runs below .* begin with 'ab': demo/ab33, demo/ab"):
+        find_run(tmp_path, "ab")
 
 
 def test_brackets_that_nest_too_deeply_are_refused(folder: RunFolder) -> None:

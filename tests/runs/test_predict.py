@@ -36,6 +36,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     return RunFolder(outcome.folder)
 
 
+def test_a_run_that_has_not_ended_is_named(tmp_path: Path) -> None:
+    RunFolder(tmp_path / "demo" / "runs" / "aa11").mark_running()
+    with pytest.raises(ResultsError, match="run aa11 has no weights yet"):
+        repro.load("aa", results_dir=tmp_path)
+
+
 def root_of(folder: RunFolder) -> str:
     return f"results_dir={folder.path.parents[2]}"
 
