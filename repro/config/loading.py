@@ -1,6 +1,5 @@
 """YAML files: experiments and claims, read into dataclasses, and the names of choices."""
 
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -54,17 +53,6 @@ def yaml_problem(error: YAMLError, path: Path | str) -> str:
     mark = error.problem_mark
     name = path if isinstance(path, Path) else mark.name
     return f"{name}:{mark.line + 1}: not YAML ({error.problem})"
-
-
-def accepted(key: str, values: Iterable[str]) -> set[str]:
-    """Return the recorded values that the values of a filter stand for.
-
-    Records name a choice as its file does: ``loss=cross_entropy`` has the name ``softmax``.
-    """
-    wanted = {*values}
-    if key in ("mapping", "structure", "loss"):
-        wanted |= {name for one in wanted if (name := declared_name(key, one)) is not None}
-    return wanted
 
 
 @cache

@@ -1,10 +1,11 @@
 """Results as data frames, and their output as CSV."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repro.config.loading import accepted
+from repro.config.loading import declared_name
 from repro.config.paths import default_results_dir
 from repro.errors import ResultsError
 from repro.results.record import Record
@@ -58,21 +59,40 @@ def frame_of(records: Sequence[Record]) -> "pd.DataFrame":
 
 
 def selected(frame: "pd.DataFrame", filters: Sequence[str]) -> "pd.DataFrame":
-    """Select the rows that match every filter ``KEY=VALUE,VALUE``; a group is matched by name.
+    """Select the rows that match every filter; see :func:`parse_filter`.
 
     Raises:
         ResultsError: no run has such a setting, or a filter is not ``KEY=VALUE``.
     """
-    for item in filters:
-        key, equals, values = item.partition("=")
+    for key, wanted in map(parse_filter, filters):
         column = _column(frame, key)
-        if not equals or column not in frame:
-            raise ResultsError(
-                f"no run has a setting {key!r}; expected KEY=VALUE, as mapping.alpha=1.5"
-            )
-        wanted = accepted(key, values.split(","))
-        frame = frame.loc[[text_of(value) in wanted for value in frame[column]]]
+        if column not in frame:
+            raise ResultsError(f"no run has a setting {key!r}")
+        # pandas stores a null among numbers as NaN.
+        values = frame[column].astype(object).where(frame[column].notna(), None)
+        frame = frame.loc[[text_of(value) in wanted for value in values]]
     return frame
+
+
+def parse_filter(text: str) -> tuple[str, set[str]]:
+    """Parse ``KEY=VALUE,VALUE``; return the key and the values, as :func:`text_of` formats them.
+
+    Records name a choice as its file does: ``loss=cross_entropy`` has the name ``softmax``.
+
+    Raises:
+        ResultsError: the text has another form.
+    """
+    key, equals, values = text.partition("=")
+    if not equals:
+        raise ResultsError(f"{text}: expected KEY=VALUE, as mapping.alpha=1.5 or scale=demo,small")
+    typed = values.split(",")
+    wanted = {*typed}
+    for one in typed:
+        if key in ("mapping", "structure", "loss") and (name := declared_name(key, one)):
+            wanted.add(name)
+        with suppress(ValueError):  # 1e-3 is recorded as 0.001
+            wanted.add(text_of(float(one)))
+    return key, wanted
 
 
 def varying(records: Sequence[Record]) -> list[str]:

@@ -9,10 +9,8 @@ from typing import Any
 import yaml
 
 from repro.config.identity import flattened
-from repro.config.loading import accepted
-from repro.errors import UserError
 from repro.results import RunFolder, read_records, recent_runs
-from repro.results.frame import text_of
+from repro.results.frame import parse_filter, text_of
 from repro.runs.display import read_sweep
 from repro.runs.locking import RunBusyError, is_claimed, remove_locked, run_lock
 from repro.runs.show import run_state
@@ -33,15 +31,9 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
         there are weights.
 
     Raises:
-        UserError: a filter is not ``KEY=VALUE``.
+        ResultsError: a filter is not ``KEY=VALUE``.
     """
-    wanted = []
-    for item in filters:
-        key, equals, values = item.partition("=")
-        if not equals:
-            raise UserError(f"{item}: expected KEY=VALUE, as state=interrupted or mapping=softmax")
-        wanted.append((key, accepted(key, values.split(","))))
-    rows = []
+    wanted, rows = [*map(parse_filter, filters)], []
     for folder in recent_runs(results_dir):
         settings: Row = {}
         if wanted and folder.config.exists():

@@ -41,9 +41,17 @@ def test_filters_select_and_varying_settings_are_found(results: Path) -> None:
     assert varying(records) == ["scale", "mapping.alpha", "seed"]
     assert varying(demo) == ["mapping.alpha", "seed"]
     assert varying([one for one in demo if one.run_id in {*some.run_id}]) == ["seed"]
-    for wrong in ("mapping.beta=1", "seed"):
-        with pytest.raises(ResultsError, match="no run has a setting"):
+    for wrong, message in (("mapping.beta=1", "no run has a setting"), ("seed", "KEY=VALUE")):
+        with pytest.raises(ResultsError, match=message):
             selected(frame, [wrong])
+
+
+def test_filters_compare_numbers_and_take_null(tmp_path: Path, make_record: Make) -> None:
+    for name, value in (("a", None), ("b", 0.001), ("c", 2)):
+        publish(tmp_path, make_record(run_id=name, config={"training": {"rate": value}}))
+    frame = load(tmp_path)
+    for typed, expected in (("1e-3", ["b"]), ("2.0", ["c"]), ("null,0.0010", ["a", "b"])):
+        assert [*selected(frame, [f"training.rate={typed}"]).run_id] == expected
 
 
 def test_a_run_without_a_group_does_not_hide_the_choices_of_others(
