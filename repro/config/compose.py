@@ -310,8 +310,8 @@ def explain(error: BaseException) -> str:
         return f"no group {unused[1]!r}{meant(unused[1], known)}; the groups are {', '.join(known)}"
     if several := re.search(r"Ambiguous value for argument '([^']+)'", text):
         key, _, values = several[1].partition("=")
-        listed = f"{key}=[{values}]"
-        return f"{several[1]}: several values; sweep with `run -m`, or write a list, {listed}"
+        listed = "" if key in groups() else f", or write a list, {key}=[{values}]"
+        return f"{several[1]}: several values; sweep with `run -m`{listed}"
     if wrong := _WRONG_TYPE.search(text):
         key, value, kind = wrong.groups()
         return f"{key} is {value!r}; expected {_KINDS.get(kind, kind)}"

@@ -149,15 +149,14 @@ def _estimate(todo: Sequence[RunConfig], archive: Archive) -> Estimate:
         elif archive.scale != "demo" and training in new:
             seconds += 60 * LEAST_MINUTES.get(config.task.name, 0)
     # Disk space: the median size of the run folders of each task.
-    size, root = None, runs_dir(archive.results_dir, archive.scale)
-    sizes = dict[str, list[int]]()
+    root, sizes = runs_dir(archive.results_dir, archive.scale), dict[str, list[int]]()
     for record in archive.records if todo else ():
         files = [path for path in (root / record.run_id).rglob("*") if path.is_file()]
         if files:
             task = record.settings["task.name"]
             sizes.setdefault(task, []).append(sum(path.stat().st_size for path in files))
-    if todo and all(config.task.name in sizes for config in todo):
-        size = round(sum(median(sizes[config.task.name]) for config in todo))
+    known = all(config.task.name in sizes for config in todo)
+    size = round(sum(median(sizes[one.task.name]) for one in todo)) if known else None
     return Estimate(len(todo), len(new), seconds, unknown, size, (*dict.fromkeys(missing),))
 
 

@@ -144,6 +144,13 @@ def test_bad_settings_are_refused_with_the_choices(overrides: str, expected: str
     assert expected in str(caught.value)
 
 
+def test_a_list_is_proposed_for_settings_and_not_for_groups() -> None:
+    with pytest.raises(ConfigError, match=r"or write a list, task.languages=\[a,b\]$"):
+        compose_run(["task.languages=a,b"])
+    with pytest.raises(ConfigError, match=r"sweep with `run -m`$"):
+        compose_run(["mapping=softmax,entmax"])
+
+
 @pytest.mark.parametrize("value", ["[ü]", "[ü,a b]", "[[x], y]", 'say "ü"', "a (b)"])
 def test_the_advised_quotes_are_accepted(value: str) -> None:
     advised = shlex.split(unreadable(f"task.shown={value}"))[-1]

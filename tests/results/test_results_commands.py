@@ -276,6 +276,7 @@ def test_a_plan_counts_runs_and_estimates_their_cost(
     assert (estimate.unknown, estimate.bytes, estimate.missing) == (len(every), None, ())
     assert main(["plan", name, "scale=demo", *where]) == 0
     assert "minutes" not in capsys.readouterr().out  # nothing is known
+    assert plan(["peters2019/figure3"], "demo", where)[1].bytes == 0  # without a run
 
     record = make_record(
         config=settings(done), seed=done.seed, epoch=NUMERIC_EPOCH, wall_time=60.0,
