@@ -53,10 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--config-dir", "-cd")
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--detach", action="store_true")
-    parsed, remaining = parser.parse_known_args(list(arguments))
-    if unknown := [item for item in remaining if item.startswith("-")]:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    parsed.overrides += remaining  # argparse leaves over positional arguments after options
+    parsed = parser.parse_intermixed_args(arguments)
     overrides = with_search_path(parsed.overrides, parsed.config_dir)
     of_sweeps = [item for item in overrides if re.match(r"hydra[/.](launcher|sweeper)\b", item)]
     of_sweeps += ["--detach"] * parsed.detach

@@ -132,25 +132,24 @@ def _dispatch(arguments: list[str]) -> int:
         from repro.app import main as run_application
 
         return run_application(hydras)
-    parser = _parser()
-    (group,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    parser, commands = _parsers()
     if arguments[:1] == ["complete"]:  # what the script of `repro completion` calls
         from repro.config.completion import complete
 
-        print("\n".join(complete(" ".join(arguments[1:]), [*group.choices], _words)))
+        print("\n".join(complete(" ".join(arguments[1:]), [*commands], _words)))
         return 0
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in group.choices:
-        hint, known = meant(arguments[0], group.choices), ", ".join(group.choices)
-        raise UserError(f"no command {arguments[0]!r}{hint}; there are {known}")
-    parsed, remaining = parser.parse_known_args(arguments)
-    unknown = [argument for argument in remaining if argument.startswith("-")]
+    if not arguments or arguments[0].startswith("-"):
+        parser.parse_args(arguments)  # prints help or the version, or refuses; then exits
+    name, *further = arguments
+    if name not in commands:
+        known = ", ".join(commands)
+        raise UserError(f"no command {name!r}{meant(name, commands)}; there are {known}")
+    parsed, unknown = commands[name].parse_known_intermixed_args(further)
     folders = ("scale", "results_dir", "data_dir")
-    for option in (name for one in unknown if (name := one[2:].partition("=")[0]) in folders):
+    for option in (word for one in unknown if (word := one[2:].partition("=")[0]) in folders):
         raise UserError(f"--{option} is a setting; write {option}=VALUE")
     if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    # argparse leaves over positional arguments that follow an option.
-    parsed.settings = [*getattr(parsed, "settings", ()), *remaining]
+        commands[name].error(f"unrecognized arguments: {' '.join(unknown)}")
     command: Callable[[argparse.Namespace], int] = parsed.command
     return command(parsed)
 
@@ -186,7 +185,8 @@ def _refused_by_the_system(error: OSError) -> int:
     return 1 if full else 2
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser of the command line, and those of the commands by name."""
     parser = argparse.ArgumentParser(
         "repro",
         description=_DESCRIPTION,
@@ -227,7 +227,6 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--open", action="store_true", help="open the page in a browser")
     command = add(data)
     command.add_argument("action", choices=("list", "fetch", "verify"))
-    command.add_argument("corpus", nargs="?", help="a name that 'repro data list' shows")
     command = add(predict)
     command.description, command.epilog = predict.__doc__, _PREDICT
     command.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -247,7 +246,6 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--yes", action="store_true", help="do not ask before runs are removed")
     command.add_argument("--weights", action="store_true", help="remove weights only")
     command = add(show)
-    command.add_argument("run_id", nargs="?", help="run ID or its prefix; default: the newest runs")
     command.add_argument("--config", action="store_true", help="print the configuration as well")
     settings = {
         "reproduce": ("ARTEFACT|PAPER|KEY=VALUE", "for example peters2019/table1, or peters2019; "
@@ -258,13 +256,13 @@ def _parser() -> argparse.ArgumentParser:
         "results": ("KEY=VALUE", "filters, and results_dir"),
         "compare": ("RUN|KEY=VALUE", "run IDs or their prefixes, or filters as those of "
                     "results; results_dir"),
-        "data": ("KEY=VALUE", "data_dir"),
+        "data": ("CORPUS|KEY=VALUE", "a name that 'repro data list' shows; data_dir"),
         "predict": ("RUN|INPUT|KEY=VALUE", "run IDs or their prefixes, or folders of runs; "
                     "a file, standard input without one; decoding.KEY, hardware, results_dir, and "
                     "filters of --best"),
         "status": ("SWEEP|KEY=VALUE", "beginning of its folder's name; results_dir"),
         "doctor": ("KEY=VALUE", "data_dir, results_dir"),
-        "show": ("KEY=VALUE", "results_dir"),
+        "show": ("RUN|KEY=VALUE", "run ID or its prefix, default: the newest runs; results_dir"),
         "runs": ("list|remove|KEY=VALUE", "what to do (default: list), and filters: state, scale, "
                  "run_id, settings; results_dir"),
     }  # fmt: skip
@@ -276,7 +274,7 @@ def _parser() -> argparse.ArgumentParser:
             "settings", nargs="*", default=[], metavar=metavar, help=text
         )
     add(completion)
-    return parser
+    return parser, dict(commands.choices)
 
 
 def reproduce(parsed: argparse.Namespace) -> int:
@@ -419,11 +417,8 @@ def data(parsed: argparse.Namespace) -> int:
     """List, fetch or verify corpora."""
     from repro.data import commands
 
-    corpus, settings = parsed.corpus, list(parsed.settings)
-    if corpus is not None and "=" in corpus:
-        corpus, settings = None, [corpus, *settings]
-    folder = _folder(settings, "data_dir")
-    return commands.run(parsed.action, corpus, folder, parsed.json)
+    corpus, settings = _take_name(parsed.settings, "corpus")
+    return commands.run(parsed.action, corpus, _folder(settings, "data_dir"), parsed.json)
 
 
 def predict(parsed: argparse.Namespace) -> int:
@@ -442,11 +437,8 @@ def status(parsed: argparse.Namespace) -> int:
     """Show the progress of a sweep (default: the latest)."""
     from repro.runs.show import print_status, sweep_status
 
-    names = [item for item in parsed.settings if "=" not in item]
-    settings = [item for item in parsed.settings if item not in names]
-    if len(names) > 1:
-        raise UserError(f"{names[1]}: expected one sweep")
-    found = sweep_status(_folder(settings, "results_dir"), names[0] if names else None)
+    name, settings = _take_name(parsed.settings, "sweep")
+    found = sweep_status(_folder(settings, "results_dir"), name)
     _show(parsed, found, print_status)
     return 1 if found["counts"].get("failed") else 0
 
@@ -503,12 +495,12 @@ def show(parsed: argparse.Namespace) -> int:
     """Show the status, metrics and settings of a run, or the newest runs."""
     from repro.runs.show import describe, newest, print_newest, print_run
 
-    settings, run_id = parsed.settings, parsed.run_id
-    if run_id is None or "=" in run_id:
-        rows = newest(_folder([*filter(None, [run_id]), *settings], "results_dir"))
-        _show(parsed, rows, print_newest)
+    run_id, settings = _take_name(parsed.settings, "run")
+    folder = _folder(settings, "results_dir")
+    if run_id is None:
+        _show(parsed, newest(folder), print_newest)
     else:
-        found = describe(_folder(settings, "results_dir"), run_id)
+        found = describe(folder, run_id)
         _show(parsed, found, lambda facts: print_run(facts, parsed.config))
     return 0
 
@@ -526,6 +518,14 @@ def _overrides(settings: Sequence[str]) -> tuple[str, list[str]]:
     from repro.config.compose import quote_folders
 
     return _take(quote_folders([item for item in settings if "=" in item]), "scale", "demo")
+
+
+def _take_name(settings: Sequence[str], what: str) -> tuple[str | None, list[str]]:
+    """Split settings into the only word that is no ``KEY=VALUE``, if any, and all others."""
+    names = [item for item in settings if "=" not in item]
+    if len(names) > 1:
+        raise UserError(f"{names[1]}: expected one {what}")
+    return names[0] if names else None, [item for item in settings if "=" in item]
 
 
 def _take(settings: Sequence[str], key: str, default: str) -> tuple[str, list[str]]:

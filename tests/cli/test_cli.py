@@ -1,3 +1,4 @@
+import json
 import os
 import resource
 import shlex
@@ -15,7 +16,7 @@ import torch
 
 from repro.cli import main
 from repro.config.experiment import list_experiments, load_experiment
-from repro.results import list_runs
+from repro.results import RunFolder, list_runs
 from repro.runs.environment import may_have_gpu
 
 TINY = [
@@ -326,6 +327,16 @@ def test_settings_may_stand_behind_an_option(
     with pytest.raises(SystemExit):
         main(["reproduce", "peters2019/figure5", "--dryrun", where])
     assert "unrecognized arguments: --dryrun" in capsys.readouterr().err
+
+
+def test_names_settings_and_options_stand_in_any_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    RunFolder(tmp_path / "demo" / "runs" / "0123abcd").mark_running()
+    assert main(["show", f"results_dir={tmp_path}", "--config", "0123"]) == 0
+    assert capsys.readouterr().out.startswith("0123abcd  interrupted")
+    assert main(["data", "list", "--json", f"data_dir={tmp_path}", "sigmorphon2018"]) == 0
+    assert [one["name"] for one in json.loads(capsys.readouterr().out)] == ["sigmorphon2018"]
 
 
 @pytest.mark.parametrize(
