@@ -17,13 +17,6 @@ from omegaconf import DictConfig, OmegaConf
 from repro.config.errors import require_extra
 
 
-def _plain(settings: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
-        for key, value in settings.items()
-    }
-
-
 class LocalLauncher(Launcher):
     """Launcher of runs on this machine, in processes that survive each other's crashes."""
 
@@ -31,7 +24,7 @@ class LocalLauncher(Launcher):
 
     def __init__(self, **settings: Any) -> None:
         require_extra(f"hydra/launcher={self.backend}")
-        self.settings = _plain(settings)
+        self.settings: Any = OmegaConf.to_container(OmegaConf.create(settings))
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
@@ -63,7 +56,8 @@ class GridSweeper(Sweeper):
     """
 
     def __init__(self, params: DictConfig | None = None, dry_run: bool = False) -> None:
-        self.params: dict[str, Any] = {} if params is None else _plain(dict(params))
+        plain: Any = {} if params is None else OmegaConf.to_container(params, resolve=True)
+        self.params: dict[str, Any] = plain
         self.dry_run = dry_run
 
     def setup(

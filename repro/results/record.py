@@ -13,6 +13,7 @@ from repro import typed
 from repro.checksums import DamagedFileError
 from repro.config.identity import flattened
 from repro.errors import ResultsError
+from repro.results.files import read_object
 
 T = TypeVar("T")
 KINDS = ("run", "ensemble")
@@ -109,13 +110,8 @@ def read_record(path: Path) -> Record:
         ResultsError: the file is missing or not JSON, or a field is missing, unknown, of the wrong
             type or out of range.
     """
-    try:
-        content = json.loads(path.read_bytes())
-        digest = content.pop("sha256")
-    except FileNotFoundError:
-        raise ResultsError(f"{path}: no such file") from None
-    except (ValueError, RecursionError, AttributeError, KeyError, TypeError) as error:
-        raise ResultsError(f"{path}: not the JSON of a record ({error!r})") from error
+    content = read_object(path)
+    digest = content.pop("sha256", None)
     # Earlier versions stored which settings were outdated; such a record fills no cell any more.
     known = {name: value for name, value in content.items() if name != "outdated"}
     record = from_dict(Record, known, str(path))

@@ -6,7 +6,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 from repro import __version__
@@ -102,13 +102,8 @@ def processor_has_bfloat16() -> bool:
 
 def describe_versions() -> str:
     """List the versions of Python, this package and the libraries that compute the numbers."""
-    found = [f"python {platform.python_version()}", f"repro {__version__}"]
-    for library in _LIBRARIES:
-        try:
-            found.append(f"{library} {version(library)}")
-        except PackageNotFoundError:
-            continue
-    return "; ".join(found)
+    libraries = (f"{library} {version(library)}" for library in _LIBRARIES)
+    return "; ".join([f"python {platform.python_version()}", f"repro {__version__}", *libraries])
 
 
 def source_commit() -> str:

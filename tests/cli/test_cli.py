@@ -214,7 +214,7 @@ def test_a_failing_job_of_a_sweep_is_told_at_the_end(tmp_path: Path) -> None:
     (second / "record.json").write_text('{"metric": ')
     damaged = forked.run("run", *tiny, f"seed={_seed(second)}")
     assert damaged.returncode == 2
-    torn = f"{second / 'record.json'}: not the JSON of a record"
+    torn = f"{second / 'record.json'}: not JSON"
     assert damaged.stderr.splitlines()[-1].startswith(f"repro: {torn}")
     assert "Traceback" not in damaged.stderr
 

@@ -84,8 +84,8 @@ def test_bad_files_are_named(tmp_path: Path, make_record: Make) -> None:
     path = publish(tmp_path, make_record())
     good = json.loads(path.read_text())
     for text, error, message in [
-        ("{oops}", ResultsError, "not the JSON of a record"),
-        ("[1]", ResultsError, "not the JSON of a record"),
+        ("{oops}", ResultsError, "not JSON"),
+        ("[1]", ResultsError, "expected an object, found list"),
         (json.dumps({**good, "more": 1}), ResultsError, r"unknown fields \['more'\]"),
         (json.dumps({**good, "seed": "one"}), ResultsError, "field 'seed' is 'one'"),
         (json.dumps({**good, "seed": 2}), DamagedFileError, "differs from the checksum in it"),

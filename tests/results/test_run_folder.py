@@ -196,7 +196,7 @@ def test_brackets_that_nest_too_deeply_are_refused(folder: RunFolder) -> None:
     folder.mark_running()
     for path in (folder.record, folder.environment):
         path.write_text("[" * 100_000 + "\n")
-    with pytest.raises(ResultsError, match=r"record\.json: not the JSON"):
+    with pytest.raises(ResultsError, match=r"record\.json: not JSON"):
         folder.read_record()
     with pytest.raises(ResultsError, match=r"environment\.json: not JSON"):
         folder.read_environment()
