@@ -159,7 +159,7 @@ def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
         for place in (text for text in overrides if text not in anew):
             one = _parsed(place)
             if one.is_sweep_override():
-                raise ConfigError("expected a single value")
+                raise ConfigError(f"{place}: expected a single value")
             OmegaConf.update(cfg, one.get_key_element(), one.value(), merge=True)
         return to_run_config(cfg)
     except CONFIG_ERRORS as error:

@@ -179,7 +179,8 @@ def best_run(results_dir: Path, metric: str, filters: Sequence[str]) -> str:
     frame = selected(load(results_dir), filters)
     frame = frame[frame["kind"] == "run"]
     if metric not in frame or frame[metric].isna().all():
-        raise ResultsError(f"no run that agrees with {' '.join(filters)} has {metric!r}")
+        agrees = f" that agrees with {' '.join(filters)}" if filters else ""
+        raise ResultsError(f"no run{agrees} has {metric!r}")
     higher = metric_of(metric).higher_is_better
     if higher is None:
         raise ResultsError(f"no value of {metric} is better than another; choose another metric")

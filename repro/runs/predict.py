@@ -105,6 +105,8 @@ def print_predictions(parsed: Namespace, results_dir: Path) -> None:
 def _draw(drawn: Sequence[Mapping[str, Prediction]], path: Path) -> None:
     from repro.report.figures import predictions as figures
 
+    if not drawn:
+        raise ResultsError(f"{path}: there is no input to draw")
     if path.suffix == ".html":
         content = figures.predictions_page(drawn).encode()
     else:
