@@ -285,16 +285,12 @@ def reproduce(parsed: argparse.Namespace) -> int:
         for name in list_experiments():
             print(f"{name:24} {load_experiment(name).title}")
         return 0
-    from repro.config.experiment import chosen_artefacts
-
-    chosen = [item for item in parsed.settings if "=" not in item]
-    scale, overrides = _overrides(parsed.settings)
-    names = chosen_artefacts(chosen, scale)
+    names, scale, overrides = _chosen(parsed.settings)
 
     from repro.runs.launch import print_failures
     from repro.runs.reproduce import reproduce
 
-    if not (chosen or parsed.dry_run or parsed.yes):
+    if not (_parted(parsed.settings)[0] or parsed.dry_run or parsed.yes):
         if not sys.stdin.isatty():
             raise UserError("this runs every artefact; name some, or confirm with --yes")
         if not _confirmed(names, scale, overrides, parsed.fresh):
@@ -363,10 +359,7 @@ def report(parsed: argparse.Namespace) -> int:
 
 def plan(parsed: argparse.Namespace) -> int:
     """List runs to do and done, time, disk space, missing data."""
-    from repro.config.experiment import chosen_artefacts
-
-    scale, overrides = _overrides(parsed.settings)
-    names = chosen_artefacts([item for item in parsed.settings if "=" not in item], scale)
+    names, scale, overrides = _chosen(parsed.settings)
 
     from repro.runs.plan import described, plan, print_plan
 
@@ -390,8 +383,7 @@ def compare(parsed: argparse.Namespace) -> int:
     from repro.report.explore import compare, print_comparison
 
     folder, rest = _take_folder(parsed.settings, "results_dir")
-    names = [item for item in rest if "=" not in item]
-    filters = [item for item in rest if "=" in item]
+    names, filters = _parted(rest)
     if names and filters:
         raise UserError(f"{filters[0]}: expected runs, or filters, not both")
     file: Path | None = parsed.html
@@ -513,19 +505,27 @@ def _show(parsed: argparse.Namespace, found: T, print_: Callable[[T], None]) -> 
         print_(found)
 
 
-def _overrides(settings: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the scale and the overrides for the runs of artefacts."""
+def _chosen(arguments: Sequence[str]) -> tuple[list[str], str, list[str]]:
+    """Return the artefacts that arguments name, and the scale and the overrides of their runs."""
     from repro.config.compose import quote_folders
+    from repro.config.experiment import chosen_artefacts
 
-    return _take(quote_folders([item for item in settings if "=" in item]), "scale", "demo")
+    names, settings = _parted(arguments)
+    scale, overrides = _take(quote_folders(settings), "scale", "demo")
+    return chosen_artefacts(names, scale), scale, overrides
 
 
-def _take_name(settings: Sequence[str], what: str) -> tuple[str | None, list[str]]:
-    """Split settings into the only word that is no ``KEY=VALUE``, if any, and all others."""
-    names = [item for item in settings if "=" not in item]
+def _parted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Part arguments into names and settings, each ``KEY=VALUE``."""
+    return [one for one in arguments if "=" not in one], [one for one in arguments if "=" in one]
+
+
+def _take_name(arguments: Sequence[str], what: str) -> tuple[str | None, list[str]]:
+    """Part arguments into the only name, if there is one, and the settings."""
+    names, settings = _parted(arguments)
     if len(names) > 1:
         raise UserError(f"{names[1]}: expected one {what}")
-    return names[0] if names else None, [item for item in settings if "=" in item]
+    return names[0] if names else None, settings
 
 
 def _take(settings: Sequence[str], key: str, default: str) -> tuple[str, list[str]]:
