@@ -60,8 +60,7 @@ def _write(folder: RunFolder) -> None:
     from repro.tasks.protocol import Illustrated
 
     model = load_run(folder.path).model
-    path = _find(model.examples_file) if isinstance(model, Illustrated) else None
-    if path is not None and isinstance(model, Illustrated):
+    if isinstance(model, Illustrated) and (path := _find(model.examples_file)) is not None:
         own.path.mkdir(parents=True, exist_ok=True)
         model.write_own_examples(path, own)
         atomic_write_json(state, {"file": path.name, "sha256": _digest(path)})

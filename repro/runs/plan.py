@@ -99,12 +99,11 @@ def plan(
                 continue
             config = composed(run.overrides)
             key = str(settings(config))
-            todo[key] = config
+            todo[key], reasons[key] = config, "new"
             if archive.find(run) is not None:
                 reasons[key] = "without a complete folder"
-            else:
-                earlier = fresh and any_version.find(run) is not None
-                reasons[key] = "of an earlier version" if earlier else "new"
+            elif fresh and any_version.find(run) is not None:
+                reasons[key] = "of an earlier version"
         plans.append(ArtefactPlan(name, len(done), (*todo.values(),), Counter(reasons.values())))
         every |= todo
     if any(config.precision == "bf16" for config in every.values()):

@@ -22,13 +22,13 @@ Facts = dict[str, Any]
 """What a command shows, as values for JSON."""
 
 
-def newest(results_dir: Path, most: int = 10) -> list[Facts]:
-    """Describe the runs that were changed last: identity, status, scale and command.
+def newest(results_dir: Path) -> list[Facts]:
+    """Describe the ten runs that were changed last: identity, status, scale and command.
 
     Raises:
         ResultsError: there is none.
     """
-    found = recent_runs(results_dir)[:most]
+    found = recent_runs(results_dir)[:10]
     if not found:
         raise ResultsError(f"no run below {results_dir}")
     rows = []

@@ -3,6 +3,7 @@
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any, get_type_hints
 
 import repro.config.schema as package
@@ -17,13 +18,12 @@ def registered_schemas() -> dict[str, dict[str, type]]:
         ValueError: two modules register the same name.
     """
     found: dict[str, dict[str, type]] = {}
-    for module in iter_modules(package.__path__):
-        declared = getattr(import_module(f"{package.__name__}.{module.name}"), "SCHEMAS", {})
-        for group, options in declared.items():
+    for module in _modules():
+        for group, options in getattr(module, "SCHEMAS", {}).items():
             twice = found.setdefault(group, {}).keys() & options.keys()
             if twice:
                 raise ValueError(
-                    f"{module.name}: schemas {sorted(twice)} of {group} are registered twice"
+                    f"{module.__name__}: schemas {sorted(twice)} of {group} are registered twice"
                 )
             found[group] |= options
     return found
@@ -32,10 +32,13 @@ def registered_schemas() -> dict[str, dict[str, type]]:
 @cache
 def _run_classes() -> dict[Any, type[RunConfig]]:
     """Map the classes of tasks to their run classes."""
-    modules = (
-        import_module(f"{package.__name__}.{one.name}") for one in iter_modules(package.__path__)
-    )
-    return {get_type_hints(run)["task"]: run for one in modules for run in getattr(one, "RUNS", ())}
+    runs = (run for module in _modules() for run in getattr(module, "RUNS", ()))
+    return {get_type_hints(run)["task"]: run for run in runs}
+
+
+def _modules() -> list[ModuleType]:
+    names = (module.name for module in iter_modules(package.__path__))
+    return [import_module(f"{package.__name__}.{name}") for name in names]
 
 
 def run_class(task: Any) -> type[RunConfig]:

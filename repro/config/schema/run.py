@@ -8,13 +8,7 @@ from typing import get_type_hints
 from omegaconf import MISSING
 
 from repro.config.errors import ConfigError
-from repro.config.schema.checks import (
-    check_fields,
-    choice,
-    folder,
-    identifier,
-    number,
-)
+from repro.config.schema.checks import check_fields, choice, folder, identifier, number
 from repro.config.schema.groups import (
     DataConfig,
     DecodingConfig,
