@@ -92,6 +92,8 @@ def _show(arguments: Sequence[str]) -> None:
         _application()
     except CONFIG_ERRORS as error:
         raise ConfigError(explain(error)) from error
+    except ValueError as error:  # raised by Hydra for options that exclude each other
+        raise ConfigError(str(error)) from error
     finally:
         sys.argv = before
 

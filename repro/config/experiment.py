@@ -355,7 +355,8 @@ def chosen_artefacts(names: Sequence[str], scale: str) -> list[str]:
             raise ConfigError(f"no experiment {name!r}{hint}")
         found += [one for one in matches if one == name or scale in load_experiment(one).scales]
     if not found:
-        raise ConfigError(f"{', '.join(names) or 'no artefact'}: nothing has a scale {scale!r}")
+        where = f" of {', '.join(names)}" if names else ""
+        raise ConfigError(f"no artefact{where} has a scale {scale!r}")
     return [*dict.fromkeys(found)]
 
 

@@ -240,6 +240,8 @@ def _seed(run: Path) -> str:
         (["report", "scale=full", "results_dir=nowhere"], "no results in nowhere/full"),
         (["report", "scal=demo"], "unknown setting 'scal=demo'; this command takes scale=... and"),
         (["run", "mapping.alpha"], "cannot read 'mapping.alpha'"),
+        (["run", "-m", "--cfg", "job"], "Only one of --run, --multirun, --cfg"),
+        (["plan", "scale=tiny"], "no artefact has a scale 'tiny'"),
         (["run", "task=parsing", "mapping.alpha=2"], "does not use mapping.alpha=2"),
         (["run", "results_dir=/dev/null"], "/dev/null is a file; expected a folder"),
         (["report", "results_dir=/dev/null/below"], "/dev/null is a file; expected a folder"),
