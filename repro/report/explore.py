@@ -84,8 +84,14 @@ def print_results(
     elif form == "json":
         print(frame.to_json(orient="records", indent=1, double_precision=15))
     elif form == "latex":
+        # Only the metric has a fixed number of decimals, in which a learning rate could be 0.00.
         lists = frame.map(lambda value: _short(str(value)) if isinstance(value, list) else value)
-        sys.stdout.write(lists.to_latex(index=False, escape=True, float_format="%.2f"))
+        decimals = f"{{:.{metric_of(shown).digits}f}}".format
+        numbers = dict.fromkeys(["mean", "std"] if pivot else [shown], decimals)
+        text = lists.to_latex(
+            index=False, escape=True, na_rep="-", formatters=numbers, float_format="{:g}".format
+        )
+        sys.stdout.write(text)
     else:
         _print_fitted(frame.map(_text), [*map(str, frame)] if pivot else ["run_id", "seed", shown])
         if lacking := len(found) - len(measured):

@@ -90,6 +90,17 @@ def test_the_table_shows_what_differs_and_one_metric(
     ]
 
 
+def test_latex_tells_small_settings_apart(
+    tmp_path: Path, make_record: Make, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    for name, rate, layers in (("one", 0.001, 1), ("two", 0.0005, None)):
+        config = {"training": {"learning_rate": rate}, "model": {"layers": layers}}
+        publish(tmp_path, make_record(run_id=name, config=config))
+    text = output(capsysbinary, "results", f"results_dir={tmp_path}", "--format", "latex").decode()
+    rows = [line.rstrip("\\ ").split(" & ") for line in text.splitlines() if " & " in line]
+    assert [row[-2:] for row in rows[1:]] == [["0.001", "1"], ["0.0005", "-"]]
+
+
 def test_a_table_is_as_wide_as_the_terminal_and_names_what_it_leaves_out(
     tmp_path: Path,
     make_record: Make,
