@@ -47,8 +47,8 @@ class Comparer:
     def compare(self, pairs: Pairs, compute: bool = True) -> Comparison | None:
         """Look up or compute the test of one metric of runs against the baseline.
 
-        Returns None if the statistics of a run are missing or damaged, or if the tests are not
-        known and ``compute`` is false.
+        Returns None if the statistics of a run are missing or damaged, if the runs have different
+        numbers of examples, or if the test is not known and ``compute`` is false.
 
         Raises:
             ResultsError: the groups of stored statistics differ between runs.
@@ -66,6 +66,9 @@ class Comparer:
             return None
         if form is None or any(metric not in arrays for side in kept for arrays in side):
             return None
+        first, second = ([arrays[metric] for arrays in side] for side in kept)
+        if len({len(rows) for rows in (*first, *second)}) > 1:  # a setting cuts the test set
+            return None
         found = [arrays.get(metric + GROUPS) for side in kept for arrays in side]
         grouped = [None if one is None else [int(group) for group in one] for one in found]
         groups = grouped[0]
@@ -75,7 +78,6 @@ class Comparer:
                     f"run {run}: the groups in its statistics of {metric} differ from those of the "
                     "first run"
                 )
-        first, second = ([arrays[metric] for arrays in side] for side in kept)
         test = approximate_randomisation(first, second, form, groups=groups)
         self._changed = True
         self._known[identity] = Comparison(
