@@ -122,7 +122,7 @@ def build_sweep_report(archive: Archive, name: str) -> Path:
     Runs of the sweep that have no page yet get one.
 
     Raises:
-        ResultsError: there is no sweep of this name, or none of its runs is done.
+        ResultsError: there is no sweep of this name.
     """
     file = sweep_path(archive.results_dir, archive.scale, name, "html")
     folder = scale_dir(archive.results_dir, archive.scale) / PAGES
