@@ -108,13 +108,18 @@ class Cell:
         """Signed difference from the published value; blank if there is none."""
         if self.difference is None:
             return BLANK
-        text = f"{self.difference:+.{self.digits}f}"
-        return text[1:] if float(text) == 0 else text.replace("-", "−")
+        text = signed_text(self.difference, self.digits)
+        return text[1:] if round(self.difference, self.digits) == 0 else text
 
 
 def number_text(value: float | None, digits: int) -> str:
     """Format a number with ``digits`` decimals; blank for None."""
     return BLANK if value is None else f"{value:.{digits}f}"
+
+
+def signed_text(value: float, digits: int) -> str:
+    """Format a number with its sign, a minus sign in place of the hyphen."""
+    return f"{value:+.{digits}f}".replace("-", "−")
 
 
 def p_text(p: float) -> str:

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from repro.config.claims import Claim, Spread, load_claims
 from repro.config.experiment import Experiment, load_experiment
-from repro.report.cell import LEVEL, p_text
+from repro.report.cell import LEVEL, p_text, signed_text
 from repro.report.contrasts import Contrast, Outcome, at_least, tested
 from repro.report.table import MeasuredCells
 from repro.results import Archive
@@ -103,16 +103,15 @@ class Judged:
         """Text with the number of seeds, p, the margin and its bounds, and what is lacking."""
         if self.deciding is None:
             return ""
-
-        def signed(value: float) -> str:
-            return f"{value:+.{one.digits}f}".replace("-", "−")
-
         one, parts = self.deciding.deciding, [self.reason] * bool(self.reason)
         parts += [f"{self.seeds} seeds"] * (self.seeds > 1)
         if self.p is not None:
             parts.append(p_text(self.p))
-        bounds = f" ({' to '.join(map(signed, one.interval))})" if one.interval else ""
-        return "; ".join([*parts, f"margin {signed(one.margin)}{bounds}"])
+        margin = f"margin {signed_text(one.margin, one.digits)}"
+        if one.interval is not None:
+            low, high = (signed_text(end, one.digits) for end in one.interval)
+            margin += f" ({low} to {high})"
+        return "; ".join([*parts, margin])
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from math import copysign, log10
 from typing import NamedTuple
 
 from repro.config.claims import Order
+from repro.report.cell import signed_text
 from repro.report.claims import Judged, Verdict
 
 _FINEST, _WIDEST = 0.01, 5.0
@@ -33,9 +34,7 @@ def position(share: float) -> float:
     return 50 + copysign(50 * log10(1 + size / _FINEST) / log10(1 + _WIDEST / _FINEST), share)
 
 
-TICKS = [
-    (position(share), f"{100 * share:+.0f} %".replace("-", "−")) for share in (-1.0, -0.1, 0.1, 1.0)
-]
+TICKS = [(position(share), f"{signed_text(100 * share, 0)} %") for share in (-1.0, -0.1, 0.1, 1.0)]
 
 
 def verdict_word(verdict: Verdict, generated: bool) -> str:
@@ -52,6 +51,6 @@ def margin_of(judged: Judged, generated: bool) -> Margin:
         limit = abs(by or one.right.value) or 1.0
         place = position(one.margin / limit)
         ends = one.interval and tuple(position(end / limit) for end in one.interval)
-        text = f"{100 * one.margin / limit:+.1f} % of the limit; {text}".replace("-", "−")
+        text = f"{signed_text(100 * one.margin / limit, 1)} % of the limit; {text}"
     word = verdict_word(judged.verdict, generated)
     return Margin(_SIGNS[judged.verdict], word, place, ends, text)

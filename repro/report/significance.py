@@ -10,7 +10,7 @@ from repro.config.experiment import Experiment
 from repro.evaluation.metrics import form_of, metric_of
 from repro.evaluation.significance import approximate_randomisation, signature
 from repro.evaluation.sufficient_statistics import GROUPS
-from repro.report.cell import LEVEL, SIGN, number_text
+from repro.report.cell import LEVEL, SIGN, number_text, signed_text
 from repro.report.grid import Grid, plain_grid
 from repro.report.table import CellKey, MeasuredCells, Table
 from repro.results import (
@@ -191,6 +191,6 @@ def significance_note(table: Table) -> str:
 def comparison_texts(one: Comparison) -> tuple[str, ...]:
     """Format numbers of examples and runs, the difference and the p-value."""
     digits = metric_of(one.metric).digits
-    difference = f"{one.difference:+.{digits}f}".replace("-", "−")
+    difference = signed_text(one.difference, digits)
     p_value = number_text(one.p_value, _P_DIGITS)
     return str(one.examples), str(len(one.runs.split())), difference, p_value

@@ -1,6 +1,7 @@
 """The picture of margins: places on its axis, words and symbols."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -59,6 +60,12 @@ def test_margins_are_in_units_of_the_limit_or_of_the_other_value(
     assert line.interval is not None
     low, high = line.interval
     assert low < line.place < high
+
+
+def test_only_numbers_have_minus_signs(experiment: Experiment) -> None:
+    one = judged(experiment, Order(better=["a"], than=["b"]), -2.0, 40.0)
+    (line,) = drawn(replace(one, reason="half-size data"))
+    assert line.text == "−5.0 % of the limit; half-size data; 3 seeds; p = 0.990; margin −2.00"
 
 
 def test_verdicts_differ_by_symbol_and_say_less_about_generated_data(
