@@ -31,7 +31,6 @@ SUMMARY_METRICS = {
     "train/inference_share": "share of inference, training",
 }
 BASELINE = "rule_baseline"
-SHORT_RUN_ID = 12
 
 
 def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
@@ -122,7 +121,7 @@ def runs_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
     shown = [one for one in columns if any(one.name in values for values in runs.values())]
     lines = []
     for (row, seed, run, seconds), values in runs.items():
-        linked = GridCell(run[:SHORT_RUN_ID], runs=(CellRunLink("", "", run),))
+        linked = GridCell(run, runs=(CellRunLink("", "", run),))
         texts = (seconds, *(values.get(one.name, "") for one in shown))
         lines.append([GridCell(row), GridCell(seed), linked, *map(GridCell, texts)])
     titles = [GridColumn(title, "label") for title in ("row", "seed", "run")]

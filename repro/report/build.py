@@ -5,7 +5,7 @@ from pathlib import Path
 
 from repro.data.files import write_if_changed
 from repro.report.document import Document, Section, build_document, sweep_document
-from repro.report.figures import read_figure_data, render_figure
+from repro.report.figures import render_figure
 from repro.report.grid import linked_runs
 from repro.report.many_runs import Row, compared_run, comparison_page, label_of, list_page
 from repro.report.render_csv import csv_table
@@ -55,12 +55,8 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
     archive.plans.save()
     for section in document.sections:
         name, figure = section.experiment.name, section.figure
-        if names is not None and name not in names and figure is not None and figure.svg.exists():
-            continue
-        if figure is not None:
-            data = read_figure_data(results_dir, scale, name)
-            assert data is not None
-            render_figure(results_dir, scale, data)
+        if figure is not None and (names is None or name in names or not figure.svg.exists()):
+            render_figure(results_dir, scale, figure.data)
         if section.experiment.kind == "table":
             markdown, latex = markdown_table(section), latex_table(section)
             texts = {"md": markdown, "tex": latex, "csv": csv_table(section.table)}

@@ -25,7 +25,7 @@ from repro.report.figures import (
     read_figure_data,
     write_figure_data,
 )
-from repro.report.grid import Grid, columns_without_value, linked_runs, table_grids
+from repro.report.grid import Grid, linked_runs, table_grids
 from repro.report.provenance import (
     SEPARATOR,
     counted,
@@ -377,9 +377,9 @@ def build_section(
         runs_grid(table, records),
     ]
     folded = tuple(grid for grid in details if grid is not None)
-    lacking = columns_without_value(table) if shown else []
+    lacking = [one.name for one in experiment.columns if one.name not in table.columns_found]
     notes = [
-        f"No value at this scale: {', '.join(lacking)}." if lacking else "",
+        f"No value at this scale: {', '.join(lacking)}." if shown and lacking else "",
         *experiment.scales[scale].notes,
         *experiment.notes,
         *tuning_remarks(experiment, records, scale),

@@ -15,12 +15,14 @@ class FigureView:
     """Figure with its texts.
 
     Attributes:
+        data: what is drawn.
         svg: file of the drawing.
         description: alternative text of the drawing.
         lines: caption with remarks, and a description of the paper's figure if there is one.
         run: which run is shown and why, or that there is none.
     """
 
+    data: FigureData
     svg: Path
     description: str
     lines: tuple[str, ...]
@@ -43,7 +45,7 @@ def figure_view(
     with refuse_malformed(experiment.name):
         parts = (caption, kind.remark(data.example), choice_in_words(data.example))
         lines = tuple(filter(None, (" ".join(filter(None, parts)), published)))
-        return FigureView(svg, kind.describe(data.example), lines, _shown(data))
+        return FigureView(data, svg, kind.describe(data.example), lines, _shown(data))
 
 
 def _shown(data: FigureData) -> str:

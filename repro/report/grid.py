@@ -208,11 +208,6 @@ def block_rows(lines: Sequence[Sequence[GridCell]]) -> tuple[GridRow, ...]:
     return tuple(map(GridRow, map(tuple, lines), starts))
 
 
-def columns_without_value(table: Table) -> list[str]:
-    """Return the names of the columns without a measured value, which grids leave out."""
-    return [one.name for one in table.experiment.columns if one.name not in table.columns_found]
-
-
 def headed(column: Column, role: Role) -> GridColumn:
     """Return the header of a column: its first label as the group, the others as the title."""
     group, *rest = column.labels or [column.name]

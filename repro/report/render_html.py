@@ -49,9 +49,7 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
     generated = document.scale == GENERATED_SCALE
     paged = {page.stem for page in pages.glob("*.html")} if pages else set()
     home = pages.parent if pages else Path()
-    others = [("All runs", RUNS_PAGE)] if pages else []
-    if pages and (home.parent / MAPPINGS_PAGE).exists():
-        others.append(("The mappings", f"../{MAPPINGS_PAGE}"))
+    others = [("All runs", RUNS_PAGE), ("The mappings", f"../{MAPPINGS_PAGE}")] if pages else []
 
     def charts_of(view: SweepView) -> list[dict[str, Any]]:
         addresses = {run: f"{above}{PAGES}/{run}.html" for run in paged}

@@ -61,9 +61,8 @@ def latex_table(section: Section) -> str:
     """
     caption = f"{section.experiment.title} ({section.experiment.place})."
     words = escape_latex(" ".join([caption, section.banner]).strip())
-    grids = section.grids or tuple(section.details[:1])
     below = [f"{{\\footnotesize {escape_latex(sign)}\\par}}" for sign in section.signs]
-    parts = [grid.of_columns(part) for grid in grids for part in grid.parts(_LINE, _GAP)]
+    parts = [grid.of_columns(part) for grid in section.grids for part in grid.parts(_LINE, _GAP)]
     blocks = "\n\n\\medskip\n\n".join([*(latex_grid(part) for part in parts), *below])
     return (
         f"% {section.command}\n% needs \\usepackage{{booktabs,xcolor}}\n"

@@ -4,7 +4,7 @@ from dataclasses import replace
 from repro.config.experiment import Column, Experiment, Published
 from repro.report.breakdown import language_grids, runs_grid, summary_grid
 from repro.report.document import build_section
-from repro.report.grid import NOT_COMPARABLE, Grid, columns_without_value, table_grids
+from repro.report.grid import NOT_COMPARABLE, Grid, table_grids
 from repro.report.table import build_table
 from repro.results import Measurement
 
@@ -90,7 +90,8 @@ def test_columns_without_a_value_are_left_out_and_named(
     table = build_table(experiment, some, "demo")
     for grid in table_grids(table):
         assert titles(grid) == ["output α", "attention α", "avg"]
-    assert columns_without_value(table) == ["ens"]
+    notes = build_section(experiment, some, "demo", None).notes
+    assert notes[0] == "No value at this scale: ens."
 
 
 def test_without_published_values_there_is_one_grid(
