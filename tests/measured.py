@@ -1,7 +1,7 @@
-"""A made-up measurement, from which tests make others."""
+"""A made-up measurement and a made-up record, from which tests make others."""
 
 from repro import NUMERIC_EPOCH
-from repro.results import Measurement
+from repro.results import Measurement, Record
 
 MEASUREMENT = Measurement(
     run_id="run",
@@ -21,4 +21,23 @@ MEASUREMENT = Measurement(
     versions="python 3.11; torch 2.13",
     wall_time=60.0,
     tuned=None,
+)
+RECORD = Record(
+    run_id="0123456789ab",
+    kind="run",
+    scale="demo",
+    seed=1,
+    config={"task": {"name": "morphology"}, "mapping": {"name": "entmax", "alpha": 1.5}, "seed": 1},
+    metrics={"test/accuracy": 94.25, "dev/loss": 1.0},
+    signatures={"test/accuracy": "accuracy|macro:language", "dev/loss": 'α "x",\u2028\n'},
+    corpus="demo-inflection",
+    fingerprint="f" * 64,
+    epoch=6,
+    commit="abc1234",
+    device="cpu",
+    versions="python 3.11.7; torch 2.13.0",
+    wall_time=12.5,
+    finished="2026-01-02T03:04:05+00:00",
+    command="repro run mapping.alpha=1.5 'data.release=\"2.0\"' seed=1",
+    members=[],
 )

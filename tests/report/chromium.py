@@ -18,11 +18,10 @@ class Page:
     """One page; what it logs and requests is kept.
 
     Args:
-        file: an HTML file.
-        profile: an empty folder.
+        file: an HTML file; the profile of the browser is beside it.
     """
 
-    def __init__(self, file: Path, profile: Path) -> None:
+    def __init__(self, file: Path) -> None:
         self._to_child, self._write = os.pipe()
         self._read, self._from_child = os.pipe()
         self._numbers = itertools.count(1)
@@ -31,7 +30,7 @@ class Page:
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]
         assert EXECUTABLE is not None
         self._process = subprocess.Popen(
-            [EXECUTABLE, *flags, f"--user-data-dir={profile}", "about:blank"],
+            [EXECUTABLE, *flags, f"--user-data-dir={file.with_name('profile')}", "about:blank"],
             preexec_fn=self._connect, close_fds=False, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         self._session: str | None = None

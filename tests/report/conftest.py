@@ -8,6 +8,7 @@ import pytest
 from measured import MEASUREMENT
 
 from repro.config.experiment import Axis, Column, Drawing, Experiment, Published, ScalePlan
+from repro.report import document
 from repro.results import Archive, Measurement
 
 EXPERIMENT = Experiment(
@@ -77,6 +78,19 @@ class Filled(Archive):
 
     def measurements(self, experiment: Experiment) -> list[Measurement]:
         return self.cells.get(experiment.name, [])
+
+
+@pytest.fixture
+def know(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Returns a function that makes the report know made-up experiments only, and no claims."""
+
+    def know(*experiments: Experiment) -> None:
+        found = {one.name: one for one in experiments}
+        monkeypatch.setattr(document, "list_experiments", lambda: sorted(found))
+        monkeypatch.setattr(document, "load_experiment", found.__getitem__)
+        monkeypatch.setattr(document, "judge_claims", lambda archive: [])
+
+    return know
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import measured
 import pytest
 from chromium import EXECUTABLE, Page
 
@@ -16,7 +17,7 @@ from repro.report.document import Document, build_section
 from repro.report.many_runs import comparison_page, list_page
 from repro.report.mapping_page import write_mapping_page
 from repro.report.render_html import CHARTS, STYLE, html_report, html_run, template_text
-from repro.results import Archive, Measurement, Record, publish
+from repro.results import Archive, Measurement, publish
 
 ERRORS = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"}
 pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium")
@@ -28,8 +29,7 @@ def page(tmp_path: Path, experiment: Experiment, records: list[Measurement]) -> 
     section = build_section(experiment, found, "demo", None)
     file = tmp_path / "report.html"
     file.write_text(html_report(Document("demo", "A warning.", (section,), ())), encoding="utf-8")
-    (tmp_path / "profile").mkdir()
-    with Page(file, tmp_path / "profile") as opened:
+    with Page(file) as opened:
         yield opened
 
 
@@ -107,11 +107,9 @@ def test_print_leaves_the_navigation_out_and_cuts_nothing_off(page: Page) -> Non
     assert page.evaluate(shown % "td > details.seeds") != "none"
 
 
-RECORD = Record(
-    run_id="0123456789ab", kind="run", scale="demo", seed=1, config={"task": "nmt", "seed": 1},
-    metrics={"test/bleu": 20.0}, signatures={"test/bleu": ""}, corpus="c", fingerprint="f" * 64,
-    epoch=6, commit="a", device="cpu", versions="v", wall_time=1.0, finished="", command="c",
-    members=[],
+RECORD = replace(
+    measured.RECORD, config={"task": "nmt", "seed": 1}, metrics={"test/bleu": 20.0},
+    signatures={"test/bleu": ""}, command="c",
 )  # fmt: skip
 
 
@@ -134,11 +132,10 @@ LINES = "[...document.querySelectorAll('.curves polyline')].map(one => one.datas
 @pytest.fixture
 def compared(tmp_path: Path) -> Iterator[Page]:
     """Three runs side by side, on a page that needs no other file."""
-    (tmp_path / "profile").mkdir()
     file = tmp_path / "compare.html"
     tests = {FIRST: {"test/bleu": {SECOND: 0.25}}}
     file.write_text(comparison_page(THREE, NAMES, tests), encoding="utf-8")
-    with Page(file, tmp_path / "profile") as opened:
+    with Page(file) as opened:
         yield opened
         assert not {one["method"] for one in opened.events} & ERRORS
 
@@ -212,10 +209,9 @@ def test_all_runs_are_sorted_filtered_and_grouped(tmp_path: Path) -> None:
     (file.parent / "pages").mkdir()
     (file.parent / "pages" / "r0.html").touch()
     file.write_text(list_page(Archive(tmp_path, "demo")), encoding="utf-8")
-    (tmp_path / "profile").mkdir()
     rows = "[...document.getElementById('table').tBodies[0].rows].map(r => %s)"
     names, values = rows % "r.cells[0].textContent", rows % "r.cells[7].textContent"
-    with Page(file, tmp_path / "profile") as page:
+    with Page(file) as page:
         assert sorted(page.evaluate(names)) == ["2 seeds", "other", "r2"]
         expected = ["9.00", "20.00", "21.00 ± 1.41"]
         for shown in (expected, expected[::-1]):
@@ -243,11 +239,10 @@ def test_a_slider_chooses_among_computed_values(tmp_path: Path) -> None:
     written = path.stat()
     assert written.st_size < 300_000
     assert write_mapping_page(tmp_path).stat() == written
-    (tmp_path / "profile").mkdir()
     points = "document.querySelector('#curve .%s').getAttribute('points')"
     value = "document.getElementById('value').textContent"
     kinds = "[...document.querySelectorAll('#regions rect')].map(r => r.classList[0])"
-    with Page(path, tmp_path / "profile") as page:
+    with Page(path) as page:
         assert page.evaluate(value) == "α = 1.5"
         for place, reference in ((0, "softmax"), (10, "sparsemax")):
             enter(page, "slider", place)
@@ -267,10 +262,9 @@ def test_a_verdict_is_a_filter_of_the_claims(tmp_path: Path, experiment: Experim
     document = Document("full", "", (), (), claims=(ClaimsOfPaper("paper2020", "", rows, ()),))
     file = tmp_path / "report.html"
     file.write_text(html_report(document), encoding="utf-8")
-    (tmp_path / "profile").mkdir()
     shown = "document.querySelectorAll('.margins tr[data-verdict]:not([hidden])').length"
     button = "document.querySelector('.filter [data-verdict=%s]').click()"
-    with Page(file, tmp_path / "profile") as page:
+    with Page(file) as page:
         counts = [page.evaluate(shown)]
         for name in ("holds", "fails", "fails"):
             page.evaluate(button % name)
@@ -281,10 +275,9 @@ def test_a_verdict_is_a_filter_of_the_claims(tmp_path: Path, experiment: Experim
 def test_pages_of_runs_share_a_style_and_a_script(tmp_path: Path) -> None:
     for name in (STYLE, CHARTS):
         (tmp_path / name).write_text(template_text(name), encoding="utf-8")
-    (tmp_path / "profile").mkdir()
     file = tmp_path / "run.html"
     file.write_text(html_run(RECORD, THREE[0], {}), encoding="utf-8")
-    with Page(file, tmp_path / "profile") as page:
+    with Page(file) as page:
         assert not {one["method"] for one in page.events} & ERRORS
         assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
         assert page.evaluate(LINES) == [FIRST]

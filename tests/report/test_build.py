@@ -16,14 +16,11 @@ FIGURE_RECORD = {"column": "dev", "metric": "dev/accuracy"}
 
 @pytest.fixture
 def known(
-    experiment: Experiment, figure_experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+    experiment: Experiment, figure_experiment: Experiment, know: Callable[..., None]
 ) -> dict[str, Experiment]:
-    """Makes the report know made-up experiments only."""
-    found = {one.name: one for one in (figure_experiment, experiment)}
-    monkeypatch.setattr(document, "list_experiments", lambda: sorted(found))
-    monkeypatch.setattr(document, "load_experiment", found.__getitem__)
-    monkeypatch.setattr(document, "judge_claims", lambda archive: [])
-    return found
+    """The only experiments that the report knows."""
+    know(figure_experiment, experiment)
+    return {one.name: one for one in (figure_experiment, experiment)}
 
 
 @pytest.fixture

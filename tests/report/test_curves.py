@@ -10,7 +10,7 @@ import pytest
 from figure_runs import figure_run, runs_in
 
 from repro.config.experiment import Axis, Column, Drawing, Experiment
-from repro.report import build_report, document, export_figure_data
+from repro.report import build_report, export_figure_data
 from repro.report.figures import FigureRuns, read_figure_data
 from repro.report.figures.canvas import plain_style
 from repro.report.figures.curves import (
@@ -171,7 +171,7 @@ def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
     figure_experiment: Experiment,
     make_record: Callable[..., Measurement],
     filled: Callable[..., Archive],
-    monkeypatch: pytest.MonkeyPatch,
+    know: Callable[..., None],
 ) -> None:
     rows = [Axis("α", {"output 1": [], "output 2": []})]
     plan = Drawing("accuracy_over_time", best=METRIC, caption="A caption.")
@@ -193,8 +193,7 @@ def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
     assert data is not None
     found = [(curve["label"], curve["seed"]) for curve in data.example["curves"]]
     assert found == [("output 1", 1), ("output 1", 2), ("output 2", 1), ("output 2", 2)]
-    monkeypatch.setattr(document, "list_experiments", lambda: [experiment.name])
-    monkeypatch.setattr(document, "load_experiment", lambda _name: experiment)
+    know(experiment)
     html = build_report(filled(tmp_path, "demo", {experiment.name: records})).read_text(
         encoding="utf-8"
     )

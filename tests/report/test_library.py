@@ -192,10 +192,9 @@ def test_data_are_the_same_at_every_scale(tmp_path: Path, computed: Experiment) 
 
 @pytest.mark.parametrize("scale", ["demo", "full"])
 def test_the_report_says_that_it_is_computed(
-    tmp_path: Path, computed: Experiment, scale: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, computed: Experiment, scale: str, know: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr(document, "list_experiments", lambda: [computed.name])
-    monkeypatch.setattr(document, "load_experiment", lambda name: computed)
+    know(computed)
     before = build_report(Archive(tmp_path, scale)).read_text(encoding="utf-8")
     assert "paper2020/figure8" in before
     assert "Not run at this scale" in before
@@ -223,11 +222,9 @@ def test_measured_neighbors_keep_their_banner(
     experiment: Experiment,
     records: list,
     filled: Callable[..., Archive],
-    monkeypatch: pytest.MonkeyPatch,
+    know: Callable[..., None],
 ) -> None:
-    known = {one.name: one for one in (computed, experiment)}
-    monkeypatch.setattr(document, "list_experiments", lambda: sorted(known))
-    monkeypatch.setattr(document, "load_experiment", known.__getitem__)
+    know(computed, experiment)
     demo = [replace(record, scale="demo") for record in records]
     export_figure_data(Archive(tmp_path, "demo"), computed, origin=ORIGIN)
     found = document.build_document(filled(tmp_path, "demo", {experiment.name: demo}))

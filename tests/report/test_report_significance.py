@@ -98,11 +98,10 @@ def test_the_report_reads_the_comparisons(
     compared: Experiment,
     records: list[Measurement],
     filled: Callable[..., Archive],
+    know: Callable[..., None],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("repro.report.document.list_experiments", lambda: [compared.name])
-    monkeypatch.setattr("repro.report.document.load_experiment", lambda _: compared)
+    know(compared)
     write_comparisons(tmp_path, "full", [replace(COMPARED, signature=signature())])
     build_report(filled(tmp_path, "full", {compared.name: records}))
     written = (tmp_path / "full" / "tables" / f"{compared.name}.md").read_text(encoding="utf-8")

@@ -4,17 +4,16 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import measured
+
 from repro.report.charts import chart_of
 from repro.report.many_runs import compared_run, comparison_page
 from repro.report.render_html import html_run
-from repro.results import Record, run_folder
+from repro.results import run_folder
 
-RECORD = Record(
-    run_id="0123456789ab", kind="run", scale="demo", seed=1,
-    config={"task": {"name": "<b>morphology</b>"}, "seed": 1},
+RECORD = replace(
+    measured.RECORD, config={"task": {"name": "<b>morphology</b>"}, "seed": 1},
     metrics={"test/accuracy": 94.25}, signatures={"test/accuracy": "accuracy|macro"},
-    corpus="demo-inflection", fingerprint="f" * 64, epoch=6, commit="abc1234", device="cpu",
-    versions="python 3.11.7", wall_time=90.0, finished="", command="repro run seed=1", members=[],
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from links import dead_links
+from measured import RECORD
 
 from repro.evaluation.sufficient_statistics import ratios
 from repro.report import build_report, build_sweep_report
@@ -19,7 +20,7 @@ from repro.report.render_html import html_report
 from repro.report.render_markdown import markdown_report
 from repro.report.significance import Comparer
 from repro.report.sweeps import SweepView, main_metric, sweep_view
-from repro.results import Archive, Record, ResultsError, publish, run_folder
+from repro.results import Archive, ResultsError, publish, run_folder
 from repro.results.sweeps import swept, write_sweep
 
 RIGHT = {"1": 3, "1.5": 8, "2": 5}
@@ -28,11 +29,10 @@ RIGHT = {"1": 3, "1.5": 8, "2": 5}
 
 def make_run(root: Path, name: str, seed: int, right: int) -> None:
     metrics = {"test/accuracy": 10.0 * right + seed, "dev/accuracy": 50.0, "test/accuracy/x": 1.0}
-    record = Record(
-        run_id=name, kind="run", scale="demo", seed=seed,
-        config={"training": {"select": "accuracy"}, "seed": seed}, metrics=metrics,
-        signatures=dict.fromkeys(metrics, "s"), corpus="c", fingerprint="f", epoch=1, commit="c",
-        device="cpu", versions="v", wall_time=1.0, finished="", command="repro run", members=[],
+    config = {"training": {"monitor": "accuracy"}, "seed": seed}
+    record = replace(
+        RECORD, run_id=name, seed=seed, config=config, metrics=metrics,
+        signatures=dict.fromkeys(metrics, "s"), finished="",
     )  # fmt: skip
     publish(root, record)
     outcomes = np.repeat([1.0, 0.0], [4 * right, 40 - 4 * right])
@@ -112,10 +112,9 @@ def test_a_run_without_the_metric_is_not_compared(tmp_path: Path) -> None:
 
 
 def test_the_report_and_a_page_of_its_own_show_a_sweep(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, know: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr("repro.report.document.list_experiments", lambda: [])
-    monkeypatch.setattr("repro.report.document.judge_claims", lambda archive: [])
+    know()
     write_sweep(tmp_path, grid(tmp_path, ["mapping.alpha"]))
     row = {"epoch": 1, "step": 5, "dev_loss": 2.0}
     run_folder(tmp_path, "demo", "1.5-1-2").rewrite_history([row])
