@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from repro.errors import meant
-from repro.evaluation.metrics import form_of, metric_of
+from repro.evaluation.metrics import metric_of
 from repro.report.cell import p_text
 from repro.report.provenance import counted
 from repro.report.significance import Comparer
@@ -177,13 +177,10 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
 def _tested(comparer: Comparer, name: str, first: Record, one: Record) -> dict[str, float] | None:
     """Return the p-value for two runs that predicted the same examples; else None."""
     same = (one.scale, one.fingerprint) == (first.scale, first.fingerprint)
-    both = one is not first and name in one.metrics and name in first.metrics
-    if not (same and both and form_of(name) is not None):
+    if one is first or not same or name not in one.metrics or name not in first.metrics:
         return None
     found = comparer.compare([(Measurement.of(one, name), Measurement.of(first, name))])
-    if found is None:
-        return None
-    return {"randomisation": found.p_value}
+    return None if found is None else {"randomisation": found.p_value}
 
 
 def print_comparison(found: dict[str, Any]) -> None:

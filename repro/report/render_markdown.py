@@ -49,7 +49,8 @@ def markdown_report(document: Document, folder: Path) -> str:
 
     parts = [f"# Results, {escape_markdown(document.scale)} scale"]
     parts += [f"> {escape_markdown(document.banner)}"] if document.banner else []
-    parts += _sweeps("Sweeps", document.new_sweeps, drawn)
+    new = document.new_sweeps
+    parts += _sweeps("Sweeps", new, drawn)
     parts += _claims(document) if document.claims else []
     headings = {
         one.anchor: escape_markdown(f"{one.title} ({one.paper}, {one.place})")
@@ -66,8 +67,8 @@ def markdown_report(document: Document, folder: Path) -> str:
             parts.append(drawn(figure.svg, figure.description))
             parts.append(" ".join(escape_markdown(line) for line in figure.lines))
         parts += _body(section)
-    old = [view for view in document.sweeps if view not in document.new_sweeps]
-    parts += _sweeps("Earlier sweeps" if document.new_sweeps else "Sweeps", old, drawn)
+    old = [view for view in document.sweeps if view not in new]
+    parts += _sweeps("Earlier sweeps" if new else "Sweeps", old, drawn)
     lines = []
     for absent in document.absent:
         text = escape_markdown(f"{absent.name}: {absent.title}: {absent.reason}")

@@ -47,8 +47,9 @@ class Comparer:
     def compare(self, pairs: Pairs, compute: bool = True) -> Comparison | None:
         """Look up or compute the test of one metric of runs against the baseline.
 
-        Returns None if the statistics of a run are missing or damaged, if the runs have different
-        numbers of examples, or if the test is not known and ``compute`` is false.
+        Returns None if the metric has no test, if the statistics of a run are missing or damaged,
+        if the runs have different numbers of examples, or if the test is not known and ``compute``
+        is false.
 
         Raises:
             ResultsError: the groups of stored statistics differ between runs.
@@ -56,18 +57,17 @@ class Comparer:
         metric, sides = pairs[0][0].metric, [*zip(*pairs, strict=True)]
         runs, others = (" ".join(one.run_id for one in side) for side in sides)
         identity = (metric, runs, others, signature())
-        if identity in self._known or not compute:
+        if identity in self._known or not compute or (form := form_of(metric)) is None:
             return self._known.get(identity)
-        form = form_of(metric)
         try:
             kept = [[self._read(record.run_id) for record in side] for side in sides]
         except DamagedFileError as error:
             _log.warning("%s", error)
             return None
-        if form is None or any(metric not in arrays for side in kept for arrays in side):
+        if any(metric not in arrays for side in kept for arrays in side):
             return None
         first, second = ([arrays[metric] for arrays in side] for side in kept)
-        if len({len(rows) for rows in (*first, *second)}) > 1:  # a setting cuts the test set
+        if len({rows.shape for rows in (*first, *second)}) > 1:  # a setting cuts the test set
             return None
         found = [arrays.get(metric + GROUPS) for side in kept for arrays in side]
         grouped = [None if one is None else [int(group) for group in one] for one in found]
