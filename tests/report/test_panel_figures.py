@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from figure_runs import runs_of
 
 from repro.config.experiment import Experiment
@@ -15,9 +16,11 @@ from repro.report.figures.canvas import plain_style
 from repro.report.figures.comparison import SINK, Sentence, choose_sentences, shown_sentences
 from repro.report.figures.heatmap import clusters
 from repro.report.figures.kinds import OWN, RULE, choice_in_words
+from repro.report.figures.predictions import draw_predictions
 from repro.report.figures.sentence_panels import NOT_SHOWN, SentencePanels, repeated_words
 from repro.report.figures.translations import MISSED, MISTAKEN, Translations, common_words
 from repro.results import Measurement, ResultsError
+from repro.results.prediction import AttentionMap, Prediction
 
 Row = dict[str, Any]
 
@@ -251,6 +254,14 @@ def test_four_panels_stand_two_by_two_where_four_are_too_wide() -> None:
     assert len({x for x, _ in places}) == len({y for _, y in places}) == 2
     named = [bool(axes.get_xticklabels()) for axes in panels]
     assert named == [False, False, True, True]
+
+
+def test_dollar_signs_of_an_input_are_text() -> None:
+    source = ["$_$", "b"]
+    prediction = Prediction("x", "x", source, attention=AttentionMap(torch.eye(2), "xy", source))
+    canvas = draw_predictions([{"softmax": prediction}])
+    assert "$_$ b" in canvas.svg("figure")
+    assert canvas.png()
 
 
 def brute_force_length(one: Sequence[str], other: Sequence[str]) -> int:

@@ -3,32 +3,21 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from repro.config.experiment import Drawing, Experiment
 from repro.report.figures import export_figure_data, read_figure_data, render_figure
-from repro.report.figures.kinds import best_record
 from repro.results import Archive, Measurement, ResultsError, figure_path, run_folder
 
 Make = Callable[..., Measurement]
 
 
-def test_the_best_run_and_the_smallest_name(make_record: Make) -> None:
-    def run(run_id: str, value: float, **changes: Any) -> Measurement:
-        return make_record(run_id=run_id, value=value, metric="dev/accuracy", **changes)
-
-    records = [run("c", 90.0), run("b", 91.0), run("a", 91.0), run("z", 99.0, kind="ensemble")]
-    records.append(make_record(run_id="y", value=99.0))
-    assert best_record(records, "dev/accuracy", "e").run_id == "a"
-    with pytest.raises(ResultsError, match="no run has a record of dev/loss"):
-        best_record(records, "dev/loss", "e")
-
-
 def store_runs(root: Path, make_record: Make) -> list[Measurement]:
-    records = []
-    for run_id, value in [("aa", 80.0), ("bb", 90.0)]:
+    """Of two runs with the largest value the first by name counts, of others nothing."""
+    ensemble = make_record(run_id="all", value=99.0, metric="dev/accuracy", kind="ensemble")
+    records = [ensemble, make_record(run_id="other", value=99.0)]
+    for run_id, value in [("cc", 90.0), ("aa", 80.0), ("bb", 90.0)]:
         changes = {"column": "dev", "scale": "demo"}
         records.append(make_record(run_id=run_id, value=value, metric="dev/accuracy", **changes))
         hypotheses = [

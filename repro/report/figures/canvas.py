@@ -91,7 +91,8 @@ class Canvas(Figure):
         """Return a PNG on white, with ``metadata`` as text chunks."""
         buffer = io.BytesIO()
         found: dict[str, Any] = {"Software": None, **metadata}
-        self.savefig(buffer, format="png", dpi=PNG_DPI, metadata=found)
+        with plain_style():
+            self.savefig(buffer, format="png", dpi=PNG_DPI, metadata=found)
         return buffer.getvalue()
 
     def box(self, left: float, bottom: float, width: float, height: float) -> Axes:

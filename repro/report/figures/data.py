@@ -11,14 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from repro.config.experiment import Experiment
-from repro.report.figures.kinds import (
-    NO_RUNS,
-    Figure,
-    FigureRun,
-    FigureRuns,
-    best_record,
-    figure_kind,
-)
+from repro.report.figures.canvas import plain_style
+from repro.report.figures.kinds import NO_RUNS, Figure, FigureRun, FigureRuns, figure_kind
 from repro.results import (
     Archive,
     Measurement,
@@ -112,14 +106,18 @@ def export_figure_data(
             config = configs.get(record.run_id, {})
             return FigureRun(record.row, record.seed or 0, record.value, folder, own, config)
 
+        def order(record: Measurement) -> tuple[float, str]:
+            return -record.value, record.run_id
+
         # By row, then by seed: the runs with a record of the drawn metric.
-        best = best_record(records, plan.best, experiment.name)
         mine = [one for one in records if (one.kind, one.metric) == ("run", plan.best)]
+        if not mine:
+            raise ResultsError(f"{experiment.name}: no run has a record of {plan.best}")
         rows = [[one for one in mine if one.row == row] for row in experiment.row_labels()]
-        firsts = [run(best_record(row, plan.best, experiment.name)) for row in rows if row]
+        firsts = [run(min(row, key=order)) for row in rows if row]
         every = [run(one) for row in rows for one in sorted(row, key=lambda one: one.seed or 0)]
         example = kind.gather(FigureRuns(plan.best, plan.prefer, firsts, every))
-        data = FigureData(experiment.name, plan.name, example, record=best)
+        data = FigureData(experiment.name, plan.name, example, record=min(mine, key=order))
     return write_figure_data(results_dir, scale, data)
 
 
@@ -172,8 +170,6 @@ def draw_figure(data: FigureData) -> tuple[str, bytes]:
     Raises:
         ResultsError: the data do not fit the kind of figure.
     """
-    from repro.report.figures.canvas import plain_style
-
     with refuse_malformed(data.experiment), plain_style():
         canvas = data.kind.draw(data.example)
         svg = canvas.svg(data.experiment, data.kind.describe(data.example))

@@ -10,7 +10,7 @@ from repro.config.experiment import OWN_SCALES
 from repro.config.paths import declared_in
 from repro.data.sentence_search import preference
 from repro.report.figures.canvas import Canvas
-from repro.results import OWN_SPLIT, Measurement, ResultsError, RunFolder
+from repro.results import OWN_SPLIT, ResultsError, RunFolder
 
 Row = Mapping[str, Any]
 VALIDATION = "dev"
@@ -177,18 +177,6 @@ def ordered_examples(
         raise ResultsError("the runs kept no examples to draw")
     allowed.sort(key=lambda one: (one[0], *rank(one[1]), one[1]["index"]))
     return [{**row, OWN: p < last} for p, row in allowed]
-
-
-def best_record(records: Sequence[Measurement], metric: str, experiment_name: str) -> Measurement:
-    """Return the record of a run with the largest value; ties go to the smallest ``run_id``.
-
-    Raises:
-        ResultsError: no run has a record of this metric.
-    """
-    candidates = [r for r in records if r.kind == "run" and r.metric == metric]
-    if not candidates:
-        raise ResultsError(f"{experiment_name}: no run has a record of {metric}")
-    return min(candidates, key=lambda record: (-record.value, record.run_id))
 
 
 def split_of(row: Row) -> str:

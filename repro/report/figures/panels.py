@@ -101,12 +101,10 @@ class Block:
         return [
             " ".join(line)
             for text in self._text.split("\n")
-            for line in in_lines(drawable(text).split(), _word_width, room)
+            for line in in_lines(
+                drawable(text).split(), lambda word: text_width(f"{word} ", TITLE_SIZE), room
+            )
         ]
-
-
-def _word_width(word: str) -> float:
-    return text_width(f"{word} ", TITLE_SIZE)
 
 
 def draw_blocks(blocks: Sequence[Block]) -> Canvas:

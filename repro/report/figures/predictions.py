@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from repro.report.figures.canvas import Canvas
+from repro.report.figures.canvas import Canvas, plain_style
 from repro.report.figures.heatmap import Panel
 from repro.report.figures.panels import Block, draw_blocks
 from repro.results import ResultsError
@@ -27,7 +27,8 @@ def draw_predictions(inputs: Sequence[Mapping[str, Prediction]]) -> Canvas:
     Raises:
         ResultsError: a prediction has no attention.
     """
-    return draw_blocks([_block(predictions) for predictions in inputs])
+    with plain_style():
+        return draw_blocks([_block(predictions) for predictions in inputs])
 
 
 def predictions_page(inputs: Sequence[Mapping[str, Prediction]]) -> str:
