@@ -105,11 +105,6 @@ class Section:
         return every[:VISIBLE], every[VISIBLE:]
 
     @property
-    def command(self) -> str:
-        """Command that reproduces the artefact."""
-        return reproduce_command(self.experiment, self.table.scale)
-
-    @property
     def narrow(self) -> bool:
         """Return whether the grids are narrow enough to be drawn side by side."""
         return all(grid.letters <= NARROW for grid in self.grids)

@@ -73,9 +73,8 @@ def print_results(
         frame = frame.dropna(subset=[shown])
     if read and not pivot:
         settings = varying(measured)
-        before = [key for key in settings if key.partition(".")[0] in FIRST]
-        after = [key for key in settings if key not in before]
-        frame = frame[["run_id", *before, shown, *after]]
+        first = sum(key.partition(".")[0] in FIRST for key in settings)  # those come first
+        frame = frame[["run_id", *settings[:first], shown, *settings[first:]]]
     if form == "parquet":
         texts = frame.astype({c: str for c in frame.columns if frame[c].dtype == object})
         sys.stdout.buffer.write(texts.to_parquet(index=False) or b"")
