@@ -284,13 +284,7 @@ def test_pages_of_runs_share_a_style_and_a_script(tmp_path: Path) -> None:
 
 
 def test_a_table_wider_than_its_box_says_so(page: Page) -> None:
-    page.call(
-        "Emulation.setDeviceMetricsOverride",
-        width=150,
-        height=800,
-        deviceScaleFactor=1,
-        mobile=True,
-    )
+    width_at(page, 150)
     shown = "new Promise(done => requestAnimationFrame(() => setTimeout(() => done(%s), 100)))"
     cut = "document.querySelectorAll('.scroll.cut').length > 0"
     answer = page.call(

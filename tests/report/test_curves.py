@@ -47,21 +47,12 @@ SWEEP = gather_sweep(
 TIMES: Row = {
     "metric": METRIC,
     "curves": [
-        {
-            "label": "softmax",
-            "mapping": "softmax",
-            "seed": 1,
-            "x": [100.0, 300.0],
-            "y": [40.0, 60.0],
-        },
-        {"label": "softmax", "seed": 2, "x": [150.0, 1200.0], "y": [41.0, 61.0]},
-        {
-            "label": "sparsemax",
-            "mapping": "sparsemax",
-            "seed": 1,
-            "x": [200.0, 400.0],
-            "y": [45.0, 65.0],
-        },
+        {"label": mapping, "mapping": mapping, "seed": seed, "x": x, "y": y}
+        for mapping, seed, x, y in [
+            ("softmax", 1, [100.0, 300.0], [40.0, 60.0]),
+            ("softmax", 2, [150.0, 1200.0], [41.0, 61.0]),
+            ("sparsemax", 1, [200.0, 400.0], [45.0, 65.0]),
+        ]
     ],
 }
 

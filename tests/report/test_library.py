@@ -59,14 +59,10 @@ def computed() -> Experiment:
     )
 
 
-def written(values: list[float]) -> np.ndarray:
-    return np.array(values)
-
-
 def test_entmax_curves_saturate_where_the_paper_says() -> None:
     """Peters et al. (2019), Figure 3: at ``±1 / (α - 1)``, and only there."""
-    leads = written(VALUES["entmax_curves"]["t"])
-    curves = {c["alpha"]: written(c["probability"]) for c in VALUES["entmax_curves"]["curves"]}
+    leads = np.array(VALUES["entmax_curves"]["t"])
+    curves = {c["alpha"]: np.array(c["probability"]) for c in VALUES["entmax_curves"]["curves"]}
     assert list(curves) == [1.0, 1.25, 1.5, 2.0, 4.0]
     np.testing.assert_allclose(curves[1.0], 1 / (1 + np.exp(-leads)), atol=ROUNDED)
     np.testing.assert_allclose(curves[2.0], ((leads + 1) / 2).clip(0, 1), atol=ROUNDED)
@@ -80,20 +76,20 @@ def test_entmax_curves_saturate_where_the_paper_says() -> None:
 
 
 def test_the_mapping_is_the_slope_of_the_maximum() -> None:
-    leads = written(VALUES["max_operators"]["t"])
+    leads = np.array(VALUES["max_operators"]["t"])
     step = leads[1] - leads[0]
     for name, curve in VALUES["max_operators"]["curves"].items():
-        maximum, probability = written(curve["maximum"]), written(curve["probability"])
+        maximum, probability = np.array(curve["maximum"]), np.array(curve["probability"])
         slope = (maximum[2:] - maximum[:-2]) / (2 * step)
         np.testing.assert_allclose(slope, probability[1:-1], atol=step, err_msg=name)
         assert (maximum >= leads.clip(0) - ROUNDED).all(), name
 
 
 def test_smoothed_maxima_meet_the_maximum_exactly_where_the_choice_is_certain() -> None:
-    leads = written(VALUES["max_operators"]["t"])
+    leads = np.array(VALUES["max_operators"]["t"])
     for name, curve in VALUES["max_operators"]["curves"].items():
-        above = written(curve["maximum"]) - leads.clip(0)
-        certain = np.isin(written(curve["probability"]), (0.0, 1.0))
+        above = np.array(curve["maximum"]) - leads.clip(0)
+        certain = np.isin(np.array(curve["probability"]), (0.0, 1.0))
         assert certain.any() == (name != "softmax")
         np.testing.assert_allclose(above[certain], 0, atol=2 * ROUNDED)
     middle = VALUES["max_operators"]["curves"]["softmax"]["maximum"][len(leads) // 2]
@@ -121,9 +117,9 @@ def test_surfaces_hold_the_second_probability() -> None:
     assert values["surfaces"]["sparsemax"][row][column] == pytest.approx(0.85, abs=ROUNDED)
     # A plateau: two fused probabilities share everything, on more than a line of the grid.
     for name in ("fusedmax", "oscarmax"):
-        heights = written(values["surfaces"][name])
+        heights = np.array(values["surfaces"][name])
         assert (heights == 0.5).sum() > 10, name
-    smooth = written(values["surfaces"]["softmax"])
+    smooth = np.array(values["surfaces"]["softmax"])
     assert ((smooth > 0) & (smooth < 1)).all()
 
 
@@ -137,14 +133,14 @@ def test_rounds_by_hand() -> None:
     for name, rounds in expected.items():
         np.testing.assert_allclose(columns[name]["attention"], rounds, atol=ROUNDED)
     for name in ("csoftmax", "csparsemax"):
-        attention, bounds = (written(columns[name][key]) for key in ("attention", "bounds"))
+        attention, bounds = (np.array(columns[name][key]) for key in ("attention", "bounds"))
         assert (attention <= bounds + ROUNDED).all()
         np.testing.assert_allclose(bounds[1:], 1 - attention.cumsum(0)[:-1], atol=3 * ROUNDED)
         np.testing.assert_allclose(columns[name]["cumulative"], 1, atol=ROUNDED)
-    assert (written(columns["csoftmax"]["attention"]) > 0).all()
+    assert (np.array(columns["csoftmax"]["attention"]) > 0).all()
     np.testing.assert_allclose(
         columns["softmax"]["cumulative"],
-        written(columns["softmax"]["attention"]).sum(0),
+        np.array(columns["softmax"]["attention"]).sum(0),
         atol=3 * ROUNDED,
     )
 
