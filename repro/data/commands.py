@@ -55,10 +55,10 @@ def described(action: str, corpus: str | None, data_dir: Path) -> list[dict[str,
     rows = []
     for name in names:
         one = every[name.removesuffix(HUB)]
-        row: dict[str, Any] = {"name": name, "folder": str(data_dir / one.folder)}
+        row: dict[str, Any] = {"name": name, "folder": str(folder := _folder(one, data_dir))}
         if action == "list":
             row |= {"title": one.title, "tasks": one.tasks, "licence": one.licence}
-            row |= {"found": (data_dir / one.folder).exists(), "how_to_get": one.how_to_get}
+            row |= {"found": folder.exists(), "how_to_get": one.how_to_get}
         else:
             found = verify(one, data_dir, name.endswith(HUB))
             row |= {**vars(found), "complete": found.complete}
@@ -133,9 +133,17 @@ def _print_verified(
             print(f"  repair with: repro data fetch {name} data_dir={data_dir}")
 
 
+def _folder(corpus: Corpus, data_dir: Path) -> Path:
+    """Return the folder of a corpus, or that of its archives if only these have been fetched."""
+    plain, archives = data_dir / corpus.folder, data_dir / corpus.archive_folder
+    if plain.exists() or plain.is_relative_to(archives):
+        return plain
+    return archives if receipt_path(corpus, data_dir).is_file() else plain
+
+
 def describe(corpus: Corpus, data_dir: Path) -> None:
     """Print the description of a corpus, whether it is present, and how to get it."""
-    there = "found" if (data_dir / corpus.folder).exists() else "missing"
+    folder = _folder(corpus, data_dir)
     sizes = ", ".join(
         f"{split} {size:,}" if isinstance(size, int) else f"{split} {size[0]:,}–{size[-1]:,}"
         for split, size in corpus.sizes.items()
@@ -145,7 +153,7 @@ def describe(corpus: Corpus, data_dir: Path) -> None:
     print(f"{corpus.name}  {corpus.title}")
     rows = {
         "tasks": ", ".join(corpus.tasks),
-        "files": f"{there}: {data_dir / corpus.folder}",
+        "files": f"{'found' if folder.exists() else 'missing'}: {folder}",
         "sizes": sizes,
         "get it": corpus.how_to_get,
         "source": ", ".join(hosts),

@@ -10,7 +10,7 @@ import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -89,7 +89,7 @@ def fetch(corpus: Corpus, data_dir: Path, progress: Progress) -> tuple[int, int]
                             f"{download.url} has changed since the first fetch; delete "
                             f"{receipt_file} to accept the new version"
                         )
-                    unpacked += unpack(file, data_dir / corpus.archive_folder, corpus.members)
+                    unpacked += unpack(file, data_dir, corpus.members, corpus.archive_folder)
                 else:
                     destination.parent.mkdir(parents=True, exist_ok=True)
                     staged = temporary_beside(destination)
@@ -121,7 +121,6 @@ def fetch_from_hub(
     """
     from datasets import load_dataset  # slow to import
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
 
     hub = corpus.hub
     assert isinstance(corpus, HubCorpus)
@@ -130,18 +129,21 @@ def fetch_from_hub(
     if folder is None:
         try:
             commit = str(HfApi().dataset_info(hub.repository, revision=hub.revision).sha)
-        except (OSError, HfHubHTTPError) as error:
+        except Exception as error:  # its HTTP library, hence the class, depends on the version
             raise DataError(f"cannot reach the Hub for {hub.repository}: {error}") from error
         base = f"hf://datasets/{hub.repository}@{commit}"
+
+    def rows(files: str) -> Iterator[Mapping[str, object]]:
+        try:
+            yield from load_dataset(
+                "parquet", data_files={"rows": files}, split="rows", streaming=True
+            )
+        except Exception as error:  # while rows are read, too
+            raise DataError(f"cannot read {files}: {error}") from error
+
     paths: list[Path] = []
     for done, (split, pattern) in enumerate(hub.files.items(), start=1):
-        try:
-            rows: Iterable[Mapping[str, object]] = load_dataset(
-                "parquet", data_files={"rows": f"{base}/{pattern}"}, split="rows", streaming=True
-            )
-        except (OSError, ValueError) as error:
-            raise DataError(f"cannot read {base}/{pattern}: {error}") from error
-        written = corpus.write_hub_split(split, rows, data_dir)
+        written = corpus.write_hub_split(split, rows(f"{base}/{pattern}"), data_dir)
         if split in hub.sizes:
             check_size(written[0], hub.sizes[split], reducible=False)
         paths += written
@@ -279,7 +281,9 @@ def _downloaded(download: Download, folder: Path) -> Path:
     return Path(name)
 
 
-def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
+def unpack(
+    file: Path, data_dir: Path, members: tuple[str, ...], inside: str = "."
+) -> list[Path]:
     """Unpack only the files of an archive whose names match.
 
     They are unpacked into a temporary folder and moved once the archive is read to its end, where
@@ -287,8 +291,9 @@ def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
 
     Args:
         file: zip archive, or tar archive with or without compression.
-        folder: folder to which the paths in the archive are relative.
+        data_dir: data folder.
         members: patterns of file names, without folders.
+        inside: folder below ``data_dir`` to which the paths in the archive are relative.
 
     Returns:
         The files that were written.
@@ -305,8 +310,9 @@ def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
             raise DataError(f"{file.name}: {name!r} is not a plain file below a plain path")
         return found
 
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    staging = temporary_beside(folder)
+    # Not beside the data folder, which may be a mount or a link to another file system.
+    data_dir.mkdir(parents=True, exist_ok=True)
+    staging, folder = temporary_beside(data_dir / file.name), data_dir / inside
     try:
         if zipfile.is_zipfile(file):
             with zipfile.ZipFile(file) as zipped:

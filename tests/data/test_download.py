@@ -1,8 +1,10 @@
 """Downloads from a local server, archives, receipts, and everything that must not be unpacked."""
 
+import errno
 import gzip
 import hashlib
 import io
+import os
 import random
 import re
 import tarfile
@@ -26,6 +28,7 @@ from repro.data.download import (
     receipt_path,
     unpack,
     verify,
+    write_receipt,
 )
 from repro.data.files import sha256_of
 from repro.errors import DataError
@@ -319,6 +322,21 @@ def test_only_wanted_files_are_unpacked(tmp_path, write):
     assert (tmp_path / "out/de-en/train.de").read_bytes() == b"eins\n"
 
 
+def test_a_link_to_another_file_system_may_be_the_data_folder(tmp_path, monkeypatch):
+    file, real = write_tar(tmp_path / "archive", ARCHIVED), tmp_path / "far"
+    real.mkdir()
+    (tmp_path / "data").symlink_to(real)
+
+    def replace(source, target, rename=os.replace):
+        if (real in source.resolve().parents) != (real in target.resolve().parents):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    unpack(file, tmp_path / "data", WANTED)
+    assert files_below(real) == {"de-en/train.de", "de-en/train.en"}
+
+
 def link(name, target, kind=tarfile.SYMTYPE):
     member = tarfile.TarInfo(name)
     member.type, member.linkname = kind, target
@@ -423,6 +441,18 @@ def test_fetch_checks_what_the_publisher_states(tmp_path, server, kind):
     receipt = read_receipt(receipt_path(corpus, tmp_path / "data"))
     assert set(receipt.files) == {"toy/de-en/train.de", "toy/de-en/train.en"}
     assert verify(corpus, tmp_path / "data").complete
+
+
+def test_archives_that_are_unpacked_elsewhere_are_found(tmp_path, capsys):
+    """Those of WMT lie in one folder for all languages, beside the plain files of one language."""
+    corpus = declared_corpora()["wmt16_ro"]
+    assert commands.described("list", corpus.name, tmp_path)[0]["found"] is False
+    (tmp_path / "wmt16").mkdir()
+    write_receipt(receipt_path(corpus, tmp_path), tmp_path, {}, [])
+    commands.run("list", corpus.name, tmp_path)
+    assert f"found: {tmp_path / 'wmt16'}\n" in capsys.readouterr().out
+    (row,) = commands.described("list", corpus.name, tmp_path)
+    assert (row["found"], row["folder"]) == (True, str(tmp_path / "wmt16"))
 
 
 def test_a_second_fetch_does_nothing_or_repairs(tmp_path, server):

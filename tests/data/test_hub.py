@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from repro.data.corpora import declared, declared_corpora
@@ -81,6 +83,29 @@ def test_wrong_sizes_and_rows_are_refused(parquet: Write, tmp_path: Path) -> Non
         fetch_from_hub(ROMANIAN, tmp_path / "data", quiet, folder)
     with pytest.raises(DataError, match="cannot read"):
         fetch_from_hub(ROMANIAN, tmp_path / "data", quiet, tmp_path / "nowhere")
+
+
+def test_a_file_that_is_damaged_in_the_middle_is_named(tmp_path: Path) -> None:
+    assert SNLI.hub is not None
+    path = tmp_path / "hub" / SNLI.hub.files["train"].replace("*", "0")
+    path.parent.mkdir(parents=True)
+    rows = pa.Table.from_pylist([PAIR | {"premise": f"{n}"} for n in range(1000)])
+    pq.write_table(rows, path, row_group_size=100)
+    content = bytearray(path.read_bytes())
+    start = pq.read_metadata(path).row_group(9).column(0).dictionary_page_offset
+    content[start : start + 100] = bytes(100)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"cannot read .*train-\*\.parquet: "):
+        fetch_from_hub(SNLI, tmp_path / "data", quiet, tmp_path / "hub")
+    assert not list((tmp_path / "data").rglob("*.jsonl"))
+
+
+def test_without_a_network_the_hub_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(DataError, match="cannot reach the Hub for stanfordnlp/snli: "):
+        fetch_from_hub(SNLI, tmp_path / "data", quiet)
 
 
 def test_the_official_finnish_test_set_is_taken_without_its_second_half() -> None:
