@@ -281,9 +281,7 @@ def _downloaded(download: Download, folder: Path) -> Path:
     return Path(name)
 
 
-def unpack(
-    file: Path, data_dir: Path, members: tuple[str, ...], inside: str = "."
-) -> list[Path]:
+def unpack(file: Path, data_dir: Path, members: tuple[str, ...], inside: str = ".") -> list[Path]:
     """Unpack only the files of an archive whose names match.
 
     They are unpacked into a temporary folder and moved once the archive is read to its end, where

@@ -4,14 +4,16 @@ import hashlib
 import json
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from repro.atomic import atomic_write_bytes
 from repro.errors import DataError
 
+LineT = TypeVar("LineT")
+ExampleT = TypeVar("ExampleT")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -69,6 +71,22 @@ def decoded_lines(lines: Iterable[bytes], path: Path) -> Iterator[tuple[int, str
         except UnicodeDecodeError as error:
             raise DataError(f"{path}:{number}: not UTF-8 (byte {error.start + 1})") from None
         yield number, text.removesuffix("\n").removesuffix("\r")
+
+
+def each_line(
+    lines: Iterable[tuple[int, LineT]], path: Path, parse: Callable[[LineT], ExampleT]
+) -> Iterator[ExampleT]:
+    """Yield the example of each numbered line.
+
+    Raises:
+        DataError: ``parse`` raised ValueError; names the file and the line.
+    """
+    for number, line in lines:
+        try:
+            example = parse(line)
+        except ValueError as error:
+            raise DataError(f"{path}:{number}: {error}") from None
+        yield example
 
 
 def parse_json_object(line: str) -> dict[str, Any]:

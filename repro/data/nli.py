@@ -16,18 +16,24 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from repro.checksums import sha256_of_file
 from repro.config.schema.nli import NliReading
 from repro.data.corpora.inference import LABELS, UNLABELLED, SentencePairs
-from repro.data.files import decoded_lines, numbered_lines, parse_json_object, sha256_of
+from repro.data.files import (
+    LineT,
+    decoded_lines,
+    each_line,
+    numbered_lines,
+    parse_json_object,
+    sha256_of,
+)
 from repro.errors import DataError
 
 LONGEST = 1000
 """Limit that only a malformed line exceeds: the longest sentences have a few hundred words."""
-Row = TypeVar("Row")
 _WORDS = re.compile(
     r"""
       \w+?(?=n['’]t\b)          # the verb before n't: do|n't
@@ -137,14 +143,14 @@ def load_pairs(folder: Path, reading: NliReading) -> NliCorpus:
     """
     paths = pair_files(folder)
     records = {split: _own_records(path) for split, path in paths.items()}
-    labels = tuple(sorted({record["gold_label"] for record in records["train"]} - {UNLABELLED}))
+    labels = tuple(sorted({one["gold_label"] for _, one in records["train"]} - {UNLABELLED}))
     if len(labels) < 2:
         found = ", ".join(labels) or "none"
         raise DataError(f"{paths['train']}: expected at least two labels, found {found}")
-    parts = {}
-    for split, path in paths.items():
-        first = 2 if path.suffix == ".tsv" else 1  # line 1 has the column names
-        parts[split] = labeled(records[split], dict, reading, str(path), labels, first)
+    parts = {
+        split: _labeled(records[split], path, partial(_example, reading, labels))
+        for split, path in paths.items()
+    }
     parts["train"] = _short_enough(folder.name, parts["train"], reading)
     digest = fingerprint(paths)
     return NliCorpus(folder.name, fingerprint=digest, labels=labels, **parts)
@@ -160,8 +166,8 @@ _KEYS = {
 _PARSES = ("sentence1_binary_parse", "sentence2_binary_parse")
 
 
-def _own_records(path: Path) -> list[dict[str, str]]:
-    """Read the rows of a JSONL or TSV file and give them the keys of the archives."""
+def _own_records(path: Path) -> list[tuple[int, dict[str, str]]]:
+    """Read the numbered rows of a JSONL or TSV file and give them the keys of the archives."""
     lines = numbered_lines(path.read_bytes(), path)
     names = next(lines, (1, ""))[1].split("\t") if path.suffix == ".tsv" else None
     records, lines_of = [], dict[str, int]()
@@ -172,7 +178,7 @@ def _own_records(path: Path) -> list[dict[str, str]]:
                 raise ValueError(
                     f"the id {record['pairID']!r} is repeated; line {first} has it as well"
                 )
-            records.append(record)
+            records.append((number, record))
         except ValueError as error:
             raise DataError(f"{path}:{number}: {error}") from None
     if not records:
@@ -287,51 +293,41 @@ def read_file(path: Path, reading: NliReading) -> list[NliExample]:
         DataError: the file is malformed or without labeled pairs; names file and line.
     """
     with path.open("rb") as stream:
-        lines = (line for _, line in decoded_lines(stream, path))
-        return labeled(lines, parse_json_object, reading, str(path))
+        return _labeled(
+            decoded_lines(stream, path),
+            path,
+            lambda line: _example(reading, LABELS, parse_json_object(line)),
+        )
 
 
-def labeled(
-    rows: Iterable[Row],
-    record_of: Callable[[Row], Mapping[str, object]],
-    reading: NliReading,
-    origin: str,
-    labels: Sequence[str] = LABELS,
-    first: int = 1,
+def _labeled(
+    rows: Iterable[tuple[int, LineT]], path: Path, parse: Callable[[LineT], NliExample | None]
 ) -> list[NliExample]:
-    """Turn rows into examples, leaving out pairs without a label.
-
-    Args:
-        rows: one per pair.
-        record_of: gives a row the keys of the archives, or raises ``ValueError``.
-        reading: how to tokenize.
-        origin: where the rows come from, for messages.
-        labels: names of the labels.
-        first: number of the first row, for messages.
-
-    Raises:
-        DataError: a malformed row, named by its number, or no labeled pair at all.
-    """
-    examples = []
-    for number, row in enumerate(rows, start=first):
-        try:
-            record = record_of(row)
-            label = _text(record, "gold_label")
-            if label == UNLABELLED:
-                continue
-            if label not in labels:
-                raise ValueError(
-                    f"gold_label: expected {', '.join(labels)} or '-', found {label!r}"
-                )
-            name = _text(record, "pairID")
-            premise = _words(record, "sentence1", reading)
-            hypothesis = _words(record, "sentence2", reading)
-            examples.append(NliExample(name, premise, hypothesis, labels.index(label)))
-        except ValueError as error:
-            raise DataError(f"{origin}:{number}: {error}") from None
+    examples = [example for example in each_line(rows, path, parse) if example is not None]
     if not examples:
-        raise DataError(f"{origin} holds no labeled pair")
+        raise DataError(f"{path} holds no labeled pair")
     return examples
+
+
+def _example(
+    reading: NliReading, labels: Sequence[str], record: Mapping[str, object]
+) -> NliExample | None:
+    """Read a record with the keys of the archives; return ``None`` if it has no label."""
+    label = _text(record, "gold_label")
+    if label == UNLABELLED:
+        return None
+    if label not in labels:
+        raise ValueError(f"expected the label {', '.join(labels)} or '-', found {label!r}")
+    name = _text(record, "pairID")
+    premise, hypothesis = (_words(record, f"sentence{n}", reading) for n in (1, 2))
+    for side, words in (("premise", premise), ("hypothesis", hypothesis)):
+        if reading.max_words is None and len(words) > LONGEST:
+            raise ValueError(
+                f"the {side} has {len(words):,} words, more than {LONGEST:,}: an unclosed "
+                f"quotation? correct the line, or set data.max_words={LONGEST}, to leave longer "
+                "training pairs out"
+            )
+    return NliExample(name, premise, hypothesis, labels.index(label))
 
 
 def check_size(source: SentencePairs, part: str, found: int, reading: NliReading) -> None:
@@ -397,11 +393,6 @@ def _words(record: Mapping[str, object], key: str, reading: NliReading) -> tuple
         words = [piece for piece in parse if piece not in ("(", ")")]
     else:
         words = _text(record, key).split()
-    if reading.max_words is None and len(words) > LONGEST:
-        raise ValueError(
-            f"{key} has {len(words):,} words, more than {LONGEST:,}: an unclosed quotation? "
-            f"correct the line, or set data.max_words={LONGEST}, to leave longer training pairs out"
-        )
     return tuple(sys.intern(word.lower() if reading.lowercase else word) for word in words)
 
 

@@ -70,7 +70,8 @@ def open_folder(
     """
     if source == target:
         raise DataError(f"data.source and data.target are both {source}; expected two languages")
-    further = sorted(path.stem for path in folder.glob(f"test_*.{source}"))
+    end = f".{source}"  # may have several points
+    further = sorted(path.name.removesuffix(end) for path in folder.glob(f"test_*{end}"))
     splits = {
         split: ParallelText(folder / f"{split}.{source}", folder / f"{split}.{target}")
         for split in ("train", "dev", "test", *further)

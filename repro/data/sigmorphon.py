@@ -14,7 +14,7 @@ from pathlib import Path
 
 from repro.checksums import sha256_of_file
 from repro.data.corpora.inflection import SIGMORPHON
-from repro.data.files import numbered_lines, require_files, sha256_of
+from repro.data.files import each_line, numbered_lines, require_files, sha256_of
 from repro.errors import DataError
 
 SETTINGS = ("medium", "high")
@@ -71,26 +71,26 @@ def read_file(path: Path, language: str) -> list[Inflection]:
     Raises:
         DataError: the file is empty or malformed; names the file and the line.
     """
-    tag_lists: dict[str, tuple[str, ...]] = {}
-    examples = []
-    for number, line in numbered_lines(path.read_bytes(), path):
-        try:
-            fields = line.split("\t")
-            if len(fields) != 3:
-                raise ValueError(f"expected lemma TAB form TAB tags, found {len(fields)} field(s)")
-            lemma, form, tags = fields
-            if not lemma.strip() or not form.strip():
-                raise ValueError(f"expected a lemma and a form, found {lemma!r} and {form!r}")
-            if "\0" in line:  # no character of a word: libraries end texts with it
-                raise ValueError("expected text without NUL characters")
-            if max(map(len, fields)) > LONGEST:
-                raise ValueError(f"expected at most {LONGEST:,} characters in a field")
-            if not all(tag.strip() for tag in tags.split(";")):
-                raise ValueError(f"expected tags joined by ';', none of them empty, found {tags!r}")
-        except ValueError as error:
-            raise DataError(f"{path}:{number}: {error}") from None
-        shared = tag_lists.setdefault(tags, tuple(tags.split(";")))
-        examples.append(Inflection(language, lemma, form, shared))
+    shared_tags: dict[str, tuple[str, ...]] = {}
+
+    def parse(line: str) -> Inflection:
+        fields = line.split("\t")
+        if len(fields) != 3:
+            raise ValueError(f"expected lemma TAB form TAB tags, found {len(fields)} field(s)")
+        lemma, form, tags = fields
+        if not lemma.strip() or not form.strip():
+            raise ValueError(f"expected a lemma and a form, found {lemma!r} and {form!r}")
+        if "\0" in line:  # no character of a word: libraries end texts with it
+            raise ValueError("expected text without NUL characters")
+        if max(map(len, fields)) > LONGEST:
+            raise ValueError(f"expected at most {LONGEST:,} characters in a field")
+        if not all(tag.strip() for tag in tags.split(";")):
+            raise ValueError(f"expected tags joined by ';', none of them empty, found {tags!r}")
+        return Inflection(
+            language, lemma, form, shared_tags.setdefault(tags, tuple(tags.split(";")))
+        )
+
+    examples = [*each_line(numbered_lines(path.read_bytes(), path), path, parse)]
     if not examples:
         raise DataError(f"{path} is empty: expected lines of lemma TAB form TAB tags")
     return examples

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from repro.config.schema import RunConfig
+from repro.data.files import each_line as each_line  # part of the interface for tasks
 from repro.data.files import numbered_lines
 from repro.errors import DataError
 from repro.results.prediction import shorten
@@ -114,22 +115,6 @@ def own_examples(
     if len(inputs) != len(outputs):
         raise DataError(f"{gold}: expected {len(inputs)} lines, one for each input of {path.name}")
     return [*zip(inputs, outputs, strict=True)]
-
-
-def each_line(
-    lines: Iterable[tuple[int, str]], path: Path, parse: Callable[[str], ExampleT]
-) -> Iterator[ExampleT]:
-    """Yield the example of each line.
-
-    Raises:
-        DataError: ``parse`` raised ValueError; names the file and the line.
-    """
-    for number, line in lines:
-        try:
-            example = parse(line)
-        except ValueError as error:
-            raise DataError(f"{path}:{number}: {error}") from None
-        yield example
 
 
 def heaviest(

@@ -18,6 +18,7 @@ from repro.data.nli import (
     load_nli,
     punctuation_words,
     read_file,
+    read_unlabeled,
 )
 from repro.errors import DataError
 
@@ -154,7 +155,7 @@ def test_words_of_a_parse_skip_brackets_only(tmp_path: Path) -> None:
         (r'{"pairID": "\ud800"}', "x.jsonl:2: expected text .* lone surrogate"),
         ("[]", "x.jsonl:2: expected a JSON object, found list"),
         ('{"gold_label": 1}', "x.jsonl:2: expected a text under 'gold_label', found int"),
-        ('{"gold_label": "maybe"}', "x.jsonl:2: gold_label: expected entailment, .* 'maybe'"),
+        ('{"gold_label": "maybe"}', "x.jsonl:2: expected the label entailment, .* 'maybe'"),
         ('{"gold_label": "neutral"}', "x.jsonl:2: expected a text under 'pairID', found NoneType"),
         (
             '{"gold_label": "neutral", "pairID": "1"}',
@@ -211,8 +212,16 @@ def test_sizes(corpora: Path) -> None:
 
 def test_a_sentence_beyond_all_measure_is_refused_by_its_line(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "x.jsonl", [RECORD, RECORD | {"sentence2": "a " * 1001}])
-    with pytest.raises(DataError, match=r"x\.jsonl:2: sentence2 has 1,001 words.*data\.max_words"):
+    with pytest.raises(DataError, match=r"x\.jsonl:2: the hypothesis has 1,001 words.*max_words"):
         read_file(path, ANY)
+
+
+def test_long_inputs_are_measured_by_prediction_alone() -> None:
+    """Advice about training pairs would not help: an input is not left out."""
+    lengths: list[int] = []
+    lines = [(1, "a " * 1200 + "\tb")]
+    (pair,) = read_unlabeled(lines, Path("x"), ANY, False, lambda words: lengths.append(len(words)))
+    assert lengths == [len(pair.premise), 1] == [1200, 1]
 
 
 def test_long_training_pairs_are_left_out_where_that_is_asked_for(corpora: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from repro.data.parallel import ParallelText, fingerprint, read_pairs
+from repro.data.parallel import ParallelText, fingerprint, open_folder, read_pairs
 from repro.errors import DataError
 
 
@@ -46,6 +46,13 @@ def test_a_byte_order_mark_is_no_part_of_the_first_word(write):
 def test_malformed_files_are_refused_with_file_and_line(write, source, target, message):
     with pytest.raises(DataError, match=message):
         list(read_pairs(write(source, target)))
+
+
+def test_extensions_may_have_points(tmp_path):
+    for stem in ("train", "dev", "test", "test_news.2017"):
+        for extension in ("bpe.de", "en"):
+            (tmp_path / f"{stem}.{extension}").write_text("a\n")
+    assert open_folder(tmp_path, "bpe.de", "en").tests == ("test", "test_news.2017")
 
 
 def test_missing_file_is_named(tmp_path):

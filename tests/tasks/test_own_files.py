@@ -80,7 +80,7 @@ def test_wrong_sentence_pairs_are_named(tmp_path: Path) -> None:
         (
             "dev.tsv",
             pairs("tsv", "xyxz"),
-            r"dev\.tsv:5: gold_label: expected x, y or '-', found 'z'",
+            r"dev\.tsv:5: expected the label x, y or '-', found 'z'",
         ),
         ("dev.tsv", "premise\tlabel\na\tx\n", r"dev\.tsv:2: expected a text under 'hypothesis'"),
         ("dev.tsv", good["dev.tsv"] + "a\n", r"dev\.tsv:6: expected 3 columns, found 1"),

@@ -113,7 +113,9 @@ def form_of(name: str) -> Form | None:
 
 
 def best_value(measured: Mapping[KeyT, float], metric: str) -> KeyT:
-    """Return the value of a setting, or the row, with the best measurement; ties go to the first.
+    """Return the value of a setting, or the row, with the best measurement.
+
+    Of several with the best one, it is the smallest value, or the first row by name.
 
     Args:
         measured: measured metric by value of the setting or by row, at least one.

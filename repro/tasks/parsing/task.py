@@ -22,9 +22,8 @@ from repro.data.dependencies.conllu import (
     write_conllu,
 )
 from repro.data.dependencies.trees import Tree
-from repro.data.files import numbered_lines
+from repro.data.files import each_line, numbered_lines
 from repro.data.sentence_search import first_or_named
-from repro.errors import DataError
 from repro.evaluation.metrics import METRICS, score_outputs
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.models.parser import LstmParser
@@ -294,14 +293,14 @@ class ParsingTask:
     def read(self, lines: Iterable[tuple[int, str]], path: Path) -> Iterator[Sentence]:
         """Read sentences in CoNLL-U, whose heads are ignored; see ``Predictor``."""
         column = self.data.encoder.tag_column
-        for number, sentence in read_sentences(lines, path, trees=False):
-            try:
-                check_length(sentence.words)
-                if set(sentence.column(column)) == {UNSPECIFIED}:
-                    raise ValueError(f"expected tags, found _ as {column} of every word")
-            except ValueError as error:
-                raise DataError(f"{path}:{number}: {error}") from None
-            yield sentence
+
+        def checked(sentence: Sentence) -> Sentence:
+            check_length(sentence.words)
+            if set(sentence.column(column)) == {UNSPECIFIED}:
+                raise ValueError(f"expected tags, found _ as {column} of every word")
+            return sentence
+
+        return each_line(read_sentences(lines, path, trees=False), path, checked)
 
     @torch.no_grad()
     def predict(
