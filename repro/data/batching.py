@@ -1,7 +1,8 @@
 """Padded batches of symbols, sentence pairs and trees, and their order, a pure function."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import torch
@@ -20,8 +21,22 @@ POOL_BATCHES = 50
 """Batches per pool of examples that are sorted by length together."""
 
 
+class _Batch:
+    """Base class of batches: dataclasses of tensors, with a row for each example."""
+
+    indices: Tensor
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def to(self, device: torch.device | str) -> Self:
+        """Copy the batch to ``device``."""
+        tensors = {name: tensor.to(device) for name, tensor in vars(self).items()}
+        return type(self)(**tensors)
+
+
 @dataclass(frozen=True, eq=False)
-class Seq2SeqBatch:
+class Seq2SeqBatch(_Batch):
     """Padded batch of ``B`` examples.
 
     Attributes:
@@ -36,18 +51,11 @@ class Seq2SeqBatch:
     target: Tensor
     indices: Tensor
 
-    def __len__(self) -> int:
-        return self.source.shape[0]
-
     @property
     def source_mask(self) -> Tensor:
         """Boolean mask of real symbols, shape ``(B, S)``."""
         positions = torch.arange(self.source.shape[1], device=self.source.device)
         return positions < self.source_lengths.unsqueeze(1)
-
-    def to(self, device: torch.device | str) -> "Seq2SeqBatch":
-        """Copy the batch to ``device``."""
-        return Seq2SeqBatch(*(getattr(self, one.name).to(device) for one in fields(self)))
 
 
 def collate(pairs: Sequence[Pair], indices: Sequence[int]) -> Seq2SeqBatch:
@@ -69,7 +77,7 @@ def collate(pairs: Sequence[Pair], indices: Sequence[int]) -> Seq2SeqBatch:
 
 
 @dataclass(frozen=True, eq=False)
-class NliBatch:
+class NliBatch(_Batch):
     """Padded batch of ``B`` pairs.
 
     Attributes:
@@ -87,13 +95,6 @@ class NliBatch:
     hypothesis_lengths: Tensor
     labels: Tensor
     indices: Tensor
-
-    def __len__(self) -> int:
-        return self.labels.shape[0]
-
-    def to(self, device: torch.device | str) -> "NliBatch":
-        """Copy the batch to ``device``."""
-        return NliBatch(*(getattr(self, one.name).to(device) for one in fields(self)))
 
 
 class EncodedPairs:
@@ -145,7 +146,7 @@ class _Ragged:
 
 
 @dataclass(frozen=True, eq=False)
-class TreeBatch:
+class TreeBatch(_Batch):
     """Padded batch of ``B`` sentences; position 0 is the root.
 
     Attributes:
@@ -163,13 +164,9 @@ class TreeBatch:
     lengths: Tensor
     indices: Tensor
 
-    def __len__(self) -> int:
-        return self.words.shape[0]
-
-    def to(self, device: torch.device | str) -> "TreeBatch":
-        """Copy the batch to ``device``."""
-        moved = (self.words.to(device), self.tags.to(device), self.heads.to(device))
-        return TreeBatch(*moved, self.lengths, self.indices)
+    def to(self, device: torch.device | str) -> Self:
+        """Copy the batch to ``device``, except what is read on the CPU: lengths and indices."""
+        return replace(super().to(device), lengths=self.lengths, indices=self.indices)
 
 
 def collate_trees(trees: Sequence[Tree], indices: Sequence[int]) -> TreeBatch:

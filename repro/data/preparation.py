@@ -113,13 +113,8 @@ def _origin(corpus: ParallelCorpus) -> dict[str, object]:
         "corpus": corpus.fingerprint,
         "languages": [corpus.source, corpus.target],
         "tokenised": corpus.tokenised,
-        **_unknown(corpus),
+        **({"unknown": list(corpus.unknown)} if corpus.unknown else {}),
     }
-
-
-def _unknown(corpus: ParallelCorpus) -> dict[str, object]:
-    """Return the part of an identity that records ``corpus.unknown``, empty if there is none."""
-    return {"unknown": list(corpus.unknown)} if corpus.unknown else {}
 
 
 def strip_diacritics(text: str) -> str:
@@ -183,16 +178,9 @@ def prune_tests(
     if longest is None:
         return corpus
     words = replace(text, merges=0, joint=True)
-    identity = {
-        "version": _PRUNING_VERSION,
-        "corpus": corpus.fingerprint,
-        "languages": [corpus.source, corpus.target],
-        "longest": longest,
-        **asdict(words),
-        **_unknown(corpus),
-    }
-    if corpus.tokenised:  # else left out, so that fingerprints in records stay valid
-        identity["tokenised"] = True
+    identity = _origin(corpus) | asdict(words) | {"version": _PRUNING_VERSION, "longest": longest}
+    if not corpus.tokenised:  # left out, so that fingerprints in records stay valid
+        del identity["tokenised"]
 
     def build(folder: Path) -> None:
         """Write ``<split>.0`` with the targets, ``<split>.<n>`` with each additional reference."""

@@ -1,10 +1,10 @@
 """Construction of mappings and losses from their configuration."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import repro.mappings
 import repro.structures
@@ -33,6 +33,8 @@ from repro.mappings import (
 )
 from repro.mappings._published import FISTA_TOLERANCE, FistaPnormMax, PublishedEntmax
 from repro.structures import STRUCTURES, Structure
+
+ChoiceT = TypeVar("ChoiceT")
 
 
 def _entmax(alpha: float, solver: str) -> ProbabilityMap:
@@ -101,8 +103,7 @@ def build_mapping(config: MappingConfig) -> ProbabilityMap:
             f"mapping={config.name} needs fertilities, which this model does not have; set "
             "mapping=softmax or another mapping without bounds"
         )
-    settings = asdict(config)
-    return _mapping(settings.pop("name"), settings)
+    return _mapping(config)
 
 
 def build_bounded_mapping(config: BoundedConfig) -> ProbabilityMap:
@@ -111,15 +112,12 @@ def build_bounded_mapping(config: BoundedConfig) -> ProbabilityMap:
     Raises:
         ConfigError: there is no such mapping.
     """
-    if config.name not in _BOUNDED:
-        raise ConfigError(f"no mapping {config.name!r}; choose from: {', '.join(_BOUNDED)}")
-    return _BOUNDED[config.name]()
+    return _known(_BOUNDED, "mapping", config.name)()
 
 
 def build_loss_mapping(config: FenchelYoungLossConfig) -> ProbabilityMap:
     """Create the mapping of a loss, which also turns the trained scores into probabilities."""
-    settings = asdict(config)
-    return _mapping(settings.pop("name"), settings)
+    return _mapping(config)
 
 
 def build_linear_loss(config: FenchelYoungLossConfig, ignore_index: int) -> LinearEntmaxLoss | None:
@@ -143,10 +141,8 @@ def build_structure(config: StructureConfig) -> Structure:
         ConfigError: there is no structure of this name.
     """
     settings = asdict(config)
-    name, known = settings.pop("name"), STRUCTURES | _extensions(repro.structures, "STRUCTURES")
-    if name not in known:
-        raise ConfigError(f"no structure {name!r}; choose from: {', '.join(known)}")
-    structure: Structure = known[name](**settings)
+    known = STRUCTURES | _extensions(repro.structures, "STRUCTURES")
+    structure: Structure = _known(known, "structure", settings.pop("name"))(**settings)
     return structure
 
 
@@ -157,14 +153,17 @@ def build_structured_loss(config: StructuredLossConfig, structure: Structure) ->
         ConfigError: there is no structured loss of this name.
     """
     settings = asdict(config)
-    name = settings.pop("name")
-    if name not in _STRUCTURED:
-        raise ConfigError(f"no structured loss {name!r}; choose from: {', '.join(_STRUCTURED)}")
-    return _STRUCTURED[name](structure, reduction="none", **settings)
+    loss = _known(_STRUCTURED, "structured loss", settings.pop("name"))
+    return loss(structure, reduction="none", **settings)
 
 
-def _mapping(name: str, settings: dict[str, Any]) -> ProbabilityMap:
+def _mapping(config: MappingConfig | FenchelYoungLossConfig) -> ProbabilityMap:
+    settings = asdict(config)
     known = _MODULES | _extensions(repro.mappings, "MAPPINGS")
-    if name not in known:
-        raise ConfigError(f"no mapping {name!r}; choose from: {', '.join(known)}")
-    return known[name](**settings)
+    return _known(known, "mapping", settings.pop("name"))(**settings)
+
+
+def _known(choices: Mapping[str, ChoiceT], kind: str, name: str) -> ChoiceT:
+    if name not in choices:
+        raise ConfigError(f"no {kind} {name!r}; choose from: {', '.join(choices)}")
+    return choices[name]

@@ -27,7 +27,7 @@ from repro.models.seq2seq.attention import (
 )
 from repro.models.seq2seq.fertility import Fertility
 from repro.models.seq2seq.model import LstmShape, Seq2Seq
-from repro.results.prediction import Alternative, AttentionMap, Prediction, Wanted
+from repro.results.prediction import Alternative, AttentionMap, Prediction, Wanted, shorten
 from repro.tasks.common import LazyBatches, autocast
 from repro.tasks.instantiate import (
     build_bounded_mapping,
@@ -234,6 +234,10 @@ class Seq2SeqTask:
         """Return the hypotheses of a search, best first."""
         return result.hypotheses
 
+    def symbols(self, hypothesis: Hypothesis) -> list[str]:
+        """Return one symbol for each row of the attention, the end symbol included."""
+        return [self.target_symbols[n] for n in hypothesis.tokens] + [STOP] * hypothesis.finished
+
     def text(self, example: Any, hypothesis: Hypothesis) -> str:
         """Return a hypothesis as text."""
         raise NotImplementedError
@@ -266,7 +270,7 @@ class Seq2SeqTask:
             return Prediction("", self.line(example, ""), example.source, exact=False)
         best, count = ranked[0], wanted.n_best
         outputs = [Alternative(self.text(example, h), h.log_probability) for h in ranked[:count]]
-        target = [self.target_symbols[n] for n in best.tokens] + [STOP] * best.finished
+        target = self.symbols(best)
         kept = best.attention if wanted.weights else None
         return Prediction(
             outputs[0].output,
@@ -278,6 +282,12 @@ class Seq2SeqTask:
             attention=None if kept is None else AttentionMap(kept, target, example.source),
             n_best=outputs if count > 1 else (),
         )
+
+
+def stored_attention(hypothesis: Hypothesis) -> list[list[float]]:
+    """Return the attention of a hypothesis, rounded, as JSON values."""
+    assert hypothesis.attention is not None
+    return [[shorten(value) for value in row] for row in hypothesis.attention.tolist()]
 
 
 def build_attention(model: Seq2SeqConfig, normalizer: AttentionNormalizer) -> Attention:

@@ -29,7 +29,7 @@ from repro.results.prediction import shorten
 from repro.tasks.common import check_length, each_line, own_examples
 from repro.tasks.fertility import build_fertility
 from repro.tasks.protocol import Scores
-from repro.tasks.seq2seq import STOP, Seq2SeqTask
+from repro.tasks.seq2seq import Seq2SeqTask, stored_attention
 from repro.training.protocol import Validation
 
 ALTERNATIVES = 20
@@ -66,24 +66,6 @@ def stored_examples(data: PreparedCorpus, count: int, shown: Sequence[str]) -> l
         missing = [text for text in missing if text not in found]
     places = [*first, *sorted(others.difference(first))]
     return [Example(split, index, data.splits[split][index]) for split, index in places]
-
-
-def _attention_rows(
-    data: PreparedCorpus, examples: Sequence[Example], found: Sequence[Sequence[Hypothesis]]
-) -> list[dict[str, Any]]:
-    """Return the rows of ``attention.jsonl``; ``found`` has at most one hypothesis per example."""
-    rows, tokens = [], data.target.tokens
-    for example, best in zip(examples, found, strict=True):
-        for one in best:
-            assert one.attention is not None
-            row = {
-                **_source(data, example),
-                "output": [tokens[n] for n in one.tokens] + ([STOP] if one.finished else []),
-                "gold": " ".join(tokens[n] for n in example.pair.target),
-                "weights": [[shorten(value) for value in row] for row in one.attention.tolist()],
-            }
-            rows.append(row)
-    return rows
 
 
 def forced_rows(
@@ -257,8 +239,17 @@ class TextPairsTask(Seq2SeqTask, ABC):
         """Write the attention and the forced decoding of examples that figures may show."""
         pairs = [example.pair for example in examples]
         results = self.search(self.model, pairs, keep_attention=True)
-        best = [rescored(result.hypotheses, penalties)[:1] for result in results]
-        folder.write_attention(_attention_rows(self.data, examples, best))
+        attention = [
+            {
+                **_source(self.data, example),
+                "output": self.symbols(best),
+                "gold": " ".join(self.target_symbols[n] for n in example.pair.target),
+                "weights": stored_attention(best),
+            }
+            for example, result in zip(examples, results, strict=True)
+            for best in rescored(result.hypotheses, penalties)[:1]
+        ]
+        folder.write_attention(attention)
         folder.write_forced(forced_rows(self.model, self.data, examples, self.device))
 
     def _tuned_penalties(self, results: Sequence[BeamResult]) -> Penalties:

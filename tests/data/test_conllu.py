@@ -55,14 +55,16 @@ def test_ranges_and_empty_nodes_are_no_words() -> None:
     assert second.identifier == ""
 
 
-def test_what_is_read_is_written_again_byte_by_byte(tmp_path: Path) -> None:
-    write_conllu(tmp_path / "y.conllu", parse(RICH))
-    assert (tmp_path / "y.conllu").read_bytes() == RICH.encode()
+def test_all_but_heads_and_relations_is_written_as_it_was_read(tmp_path: Path) -> None:
+    sentences = parse(RICH)
+    write_conllu(tmp_path / "y.conllu", sentences, [one.heads for one in sentences], [(), ()])
+    kept = RICH.replace("\troot\t", "\t_\t").replace("\t1:advmod\t", "\t_\t")
+    assert (tmp_path / "y.conllu").read_bytes() == kept.encode()
 
 
 def test_predicted_heads_replace_gold_trees_and_relations(tmp_path: Path) -> None:
     sentences = parse(RICH)
-    write_conllu(tmp_path / "y.conllu", sentences, [[2, 0, 5, 5, 1], [0, 1]])
+    write_conllu(tmp_path / "y.conllu", sentences, [[2, 0, 5, 5, 1], [0, 1]], [(), ()])
     predicted = parse((tmp_path / "y.conllu").read_text(encoding="utf-8"))
     assert [sentence.heads for sentence in predicted] == [[2, 0, 5, 5, 1], [0, 1]]
     for before, after in zip(sentences, predicted, strict=True):

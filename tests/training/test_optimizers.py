@@ -23,22 +23,6 @@ def config(**changes):
     return TrainingConfig(**(settings | changes))
 
 
-def test_sgd_steps_along_the_gradient_and_the_penalty():
-    weight = nn.Parameter(torch.tensor([2.0]))
-    optimizer = build_optimizer(config(optimizer="sgd", weight_decay=0.1), [weight])
-    (3.0 * weight).sum().backward()
-    optimizer.step()
-    assert weight.item() == pytest.approx(2.0 - 0.5 * (3.0 + 0.1 * 2.0))
-
-
-def test_the_first_step_of_adam_has_the_size_of_the_learning_rate():
-    weight = nn.Parameter(torch.tensor([2.0]))
-    optimizer = build_optimizer(config(), [weight])
-    (3.0 * weight).sum().backward()
-    optimizer.step()
-    assert weight.item() == pytest.approx(1.5)
-
-
 def due(rule, epoch, row, **progress):
     state = TrainingProgress()
     state.epoch, state.step = epoch - 1, 10 * epoch

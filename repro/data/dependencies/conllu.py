@@ -1,4 +1,4 @@
-"""CoNLL-U: sentences with dependency trees, ten columns per word, read and written without loss.
+"""CoNLL-U: sentences with dependency trees, ten columns per word, read without loss.
 
 References:
     Nivre et al. (2016), Universal Dependencies v1; format of release 2.
@@ -99,25 +99,21 @@ def read_sentences(
         yield lines[0][0], _sentence(lines, path, trees)
 
 
-def format_sentence(
-    sentence: Sentence, heads: Sequence[int] | None = None, notes: Sequence[str] = ()
-) -> str:
-    """Format one sentence, including the empty line that ends it.
+def format_sentence(sentence: Sentence, heads: Sequence[int], notes: Sequence[str] = ()) -> str:
+    """Format one sentence with predicted heads, including the empty line that ends it.
 
-    Predicted heads replace the gold ones, and the columns DEPREL and DEPS become ``_``: an
+    The heads replace the gold ones, and the columns DEPREL and DEPS become ``_``: an
     unlabeled parser predicts no relations, and gold relations on predicted heads would yield a
     meaningless labeled score. Words, lemmas, tags and features are kept.
 
     Args:
         sentence: the sentence as read.
-        heads: predicted head of each word; ``None`` formats the sentence as it was read.
+        heads: predicted head of each word.
         notes: what to add to MISC of each word, empty for nothing.
 
     Raises:
         ValueError: the numbers of heads and of words differ.
     """
-    if heads is None:
-        return "\n".join([*sentence.comments, *map("\t".join, sentence.rows)]) + "\n\n"
     if len(heads) != len(sentence.words):
         raise ValueError(f"{len(heads)} heads for {len(sentence.words)} words")
     lines, following = list(sentence.comments), zip_longest(heads, notes, fillvalue="")
@@ -136,16 +132,11 @@ def format_sentence(
 def write_conllu(
     path: Path,
     sentences: Sequence[Sentence],
-    heads: Sequence[Sequence[int]] | None = None,
-    notes: Sequence[Sequence[str]] | None = None,
+    heads: Sequence[Sequence[int]],
+    notes: Sequence[Sequence[str]],
 ) -> None:
-    """Write sentences atomically, with predicted heads or as they were read.
-
-    See :func:`format_sentence`.
-    """
-    chosen = [None] * len(sentences) if heads is None else heads
-    added: Sequence[Sequence[str]] = [()] * len(sentences) if notes is None else notes
-    triples = zip(sentences, chosen, added, strict=True)
+    """Write sentences with predicted heads atomically; see :func:`format_sentence`."""
+    triples = zip(sentences, heads, notes, strict=True)
     atomic_write_text(path, "".join(format_sentence(*triple) for triple in triples))
 
 

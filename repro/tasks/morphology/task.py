@@ -25,7 +25,7 @@ from repro.results.prediction import shorten
 from repro.tasks.common import check_length, each_line, own_examples
 from repro.tasks.morphology.corpus import EncodedCorpus, encode_corpus, restored_corpus
 from repro.tasks.protocol import Scores, Task
-from repro.tasks.seq2seq import STOP, Seq2SeqTask
+from repro.tasks.seq2seq import Seq2SeqTask, stored_attention
 from repro.training.protocol import Validation
 
 _BATCH = 32
@@ -216,7 +216,7 @@ class MorphologyTask(Seq2SeqTask):
             for example, complete, beam in zip(examples, sets, beams, strict=True):
                 found = [
                     {
-                        "tokens": self._symbols(hypothesis.tokens),
+                        "tokens": [self.target_symbols[n] for n in hypothesis.tokens],
                         "probability": shorten(hypothesis.probability),
                         "steps": [shorten(value) for value in hypothesis.step_probabilities],
                     }
@@ -225,16 +225,10 @@ class MorphologyTask(Seq2SeqTask):
                 row = {**example.described(), "finite": complete.finite, "hypotheses": found}
                 hypotheses.append(row)
                 for best in beam.hypotheses[:1]:
-                    assert best.attention is not None
-                    output = self._symbols(best.tokens) + ([STOP] if best.finished else [])
-                    weights = [[shorten(value) for value in row] for row in best.attention.tolist()]
-                    attention.append({**example.described(), "output": output, "weights": weights})
+                    found_by = {"output": self.symbols(best), "weights": stored_attention(best)}
+                    attention.append(example.described() | found_by)
         folder.write_hypotheses(hypotheses)
         folder.write_attention(attention)
-
-    def _symbols(self, ids: Sequence[int]) -> list[str]:
-        """Return one symbol per id, unlike ``decode``, to match probabilities and weights."""
-        return [self.data.target.tokens[i] for i in ids]
 
 
 def _line(inflection: Inflection, form: str) -> str:
