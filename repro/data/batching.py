@@ -98,9 +98,10 @@ class NliBatch(_Batch):
 
 
 class EncodedPairs:
-    """Pairs of a split as ids in flat arrays; an empty sentence becomes one unknown word."""
+    """Pairs of a split, also as ids in flat arrays; an empty sentence becomes one unknown word."""
 
     def __init__(self, examples: Sequence[NliExample], vocabulary: Vocabulary) -> None:
+        self.examples = examples
         self._premises = _Ragged(vocabulary.encode(e.premise) for e in examples)
         self._hypotheses = _Ragged(vocabulary.encode(e.hypothesis) for e in examples)
         self._labels = np.array([example.label for example in examples], dtype=np.int64)

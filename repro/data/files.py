@@ -5,7 +5,6 @@ import json
 import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,9 +42,10 @@ def sha256_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def numbered_lines(content: bytes, path: Path) -> Iterator[tuple[int, str]]:
-    """Decode and number the lines of the content of a file; see :func:`decoded_lines`."""
-    return decoded_lines(BytesIO(content), path)
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Decode and number the lines of a file; see :func:`decoded_lines`."""
+    with path.open("rb") as stream:
+        yield from decoded_lines(stream, path)
 
 
 def decoded_lines(lines: Iterable[bytes], path: Path) -> Iterator[tuple[int, str]]:

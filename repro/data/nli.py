@@ -24,7 +24,6 @@ from repro.config.schema.nli import NliReading
 from repro.data.corpora.inference import LABELS, UNLABELLED, SentencePairs
 from repro.data.files import (
     LineT,
-    decoded_lines,
     each_line,
     numbered_lines,
     parse_json_object,
@@ -168,7 +167,7 @@ _PARSES = ("sentence1_binary_parse", "sentence2_binary_parse")
 
 def _own_records(path: Path) -> list[tuple[int, dict[str, str]]]:
     """Read the numbered rows of a JSONL or TSV file and give them the keys of the archives."""
-    lines = numbered_lines(path.read_bytes(), path)
+    lines = numbered_lines(path)
     names = next(lines, (1, ""))[1].split("\t") if path.suffix == ".tsv" else None
     records, lines_of = [], dict[str, int]()
     for number, line in lines:
@@ -292,12 +291,11 @@ def read_file(path: Path, reading: NliReading) -> list[NliExample]:
     Raises:
         DataError: the file is malformed or without labeled pairs; names file and line.
     """
-    with path.open("rb") as stream:
-        return _labeled(
-            decoded_lines(stream, path),
-            path,
-            lambda line: _example(reading, LABELS, parse_json_object(line)),
-        )
+    return _labeled(
+        numbered_lines(path),
+        path,
+        lambda line: _example(reading, LABELS, parse_json_object(line)),
+    )
 
 
 def _labeled(

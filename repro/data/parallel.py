@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from repro.atomic import atomic_path
 from repro.checksums import sha256_of_file
-from repro.data.files import decoded_lines, require_files, sha256_of
+from repro.data.files import numbered_lines, require_files, sha256_of
 from repro.errors import DataError
 
 LONGEST = 20_000
@@ -117,9 +117,8 @@ def stream_lines(path: Path) -> Iterator[str]:
     """
     if not path.is_file():
         raise DataError(f"{path} is missing")
-    with path.open("rb") as stream:
-        for _, text in decoded_lines(stream, path):
-            yield text
+    for _, text in numbered_lines(path):
+        yield text
 
 
 def read_pairs(text: ParallelText) -> Iterator[tuple[str, str]]:

@@ -90,7 +90,7 @@ def read_file(path: Path, language: str) -> list[Inflection]:
             language, lemma, form, shared_tags.setdefault(tags, tuple(tags.split(";")))
         )
 
-    examples = [*each_line(numbered_lines(path.read_bytes(), path), path, parse)]
+    examples = [*each_line(numbered_lines(path), path, parse)]
     if not examples:
         raise DataError(f"{path} is empty: expected lines of lemma TAB form TAB tags")
     return examples

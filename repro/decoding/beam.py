@@ -37,13 +37,6 @@ class BeamResult:
     optimal: bool
 
     @property
-    def best(self) -> Hypothesis:
-        """Most probable hypothesis; ValueError if there is none."""
-        if not self.hypotheses:
-            raise ValueError("no hypothesis: every prefix ran into a row of zeros")
-        return self.hypotheses[0]
-
-    @property
     def single(self) -> bool:
         """Return whether the search proves that all mass is on one sequence."""
         return self.certified and len(self.hypotheses) == 1

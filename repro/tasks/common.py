@@ -110,8 +110,8 @@ def own_examples(
         DataError: an input is malformed, or the number of outputs differs.
     """
     gold = path.with_name(f"{path.stem}.gold.txt")
-    outputs = [line for _, line in numbered_lines(gold.read_bytes(), gold)]
-    inputs = [*read(numbered_lines(path.read_bytes(), path), path)]
+    outputs = [line for _, line in numbered_lines(gold)]
+    inputs = [*read(numbered_lines(path), path)]
     if len(inputs) != len(outputs):
         raise DataError(f"{gold}: expected {len(inputs)} lines, one for each input of {path.name}")
     return [*zip(inputs, outputs, strict=True)]

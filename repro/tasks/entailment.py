@@ -58,22 +58,14 @@ SEPARATOR = "|||"
 
 
 @dataclass(frozen=True)
-class PairSplit:
-    """Pairs of one split, as words and as ids."""
-
-    examples: list[NliExample]
-    encoded: EncodedPairs
-
-
-@dataclass(frozen=True)
 class EncodedCorpus:
     """Splits of a corpus, with the vocabulary of their words and the names of its labels."""
 
     vocabulary: Vocabulary
     labels: tuple[str, ...]
-    train: PairSplit
-    dev: PairSplit
-    test: PairSplit
+    train: EncodedPairs
+    dev: EncodedPairs
+    test: EncodedPairs
 
 
 def check(config: PairRun) -> None:
@@ -98,7 +90,7 @@ def encode_corpus(config: PairRun) -> EncodedCorpus:
 def restored_corpus(stored: Mapping[str, Any]) -> EncodedCorpus:
     """Return labels and vocabulary alone, from :meth:`EntailmentTask.preparation`."""
     vocabulary = Vocabulary(stored["words"])
-    empty = PairSplit([], EncodedPairs([], vocabulary))
+    empty = EncodedPairs([], vocabulary)
     return EncodedCorpus(vocabulary, tuple(stored["labels"]), empty, empty, empty)
 
 
@@ -127,7 +119,7 @@ def _text_vectors(config: PairRun, vocabulary: Vocabulary) -> FoundVectors:
         """Yield the sentences of the training pairs, then those of the files of ``data.text``."""
         yield from _sentences([encode_corpus(config).train.examples])
         for path in text_files(config):
-            for _, line in numbered_lines(path.read_bytes(), path):
+            for _, line in numbered_lines(path):
                 yield punctuation_words(line.lower() if config.data.lowercase else line)
 
     size, deviation = config.model.vector_size, config.model.embedding_std
@@ -148,7 +140,7 @@ def _encode(
     parts = (corpus.train, corpus.dev, corpus.test)
     counted = parts if every_word else parts[:1]
     vocabulary = Vocabulary.build(_sentences(counted), min_count)
-    splits = [PairSplit(part, EncodedPairs(part, vocabulary)) for part in parts]
+    splits = (EncodedPairs(part, vocabulary) for part in parts)
     return EncodedCorpus(vocabulary, corpus.labels, *splits)
 
 
@@ -245,7 +237,7 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
 
     def batches(self, epoch: int) -> LazyBatches[NliBatch]:
         """Return the training batches of one epoch."""
-        pairs, size = self.data.train.encoded, self.config.training.batch_size
+        pairs, size = self.data.train, self.config.training.batch_size
         batches = epoch_batches(pairs.sort_keys, size, self.config.seed, epoch)
         return LazyBatches(batches, lambda rows: pairs.collate(rows).to(self.device))
 
@@ -301,16 +293,16 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
             replace(pair, pair_id=f"own{place}", label=self.data.labels.index(gold))
             for place, (pair, gold) in enumerate(own_examples(self.read, path))
         ]
-        split = PairSplit(pairs, EncodedPairs(pairs, self.data.vocabulary))
+        split = EncodedPairs(pairs, self.data.vocabulary)
         rows = self.weight_rows(split, range(len(pairs)))
         folder.write_attention([row | {"split": OWN_SPLIT} for row in rows])
 
     @torch.no_grad()
-    def predict_split(self, split: PairSplit) -> Predictions:
+    def predict_split(self, split: EncodedPairs) -> Predictions:
         """Predict every pair of a split; the model should be in evaluation mode."""
         predicted: dict[int, int] = {}
         total, nonzero, cells = 0.0, 0, 0
-        for batch in distributed.share(self._ordered(split, range(len(split.examples)))):
+        for batch in distributed.share(self._ordered(split, range(len(split)))):
             found = self.read_batch(batch)
             logits = found.logits.float()
             total += float(self.criterion(logits, batch.labels))
@@ -339,7 +331,7 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
         self, examples: Sequence[NliExample], wanted: Wanted
     ) -> Iterator[tuple[int, Prediction]]:
         """Predict the label of each pair, with the probabilities of all labels."""
-        split = PairSplit([*examples], EncodedPairs(examples, self.data.vocabulary))
+        split = EncodedPairs(examples, self.data.vocabulary)
         for batch in self._ordered(split, range(len(examples))):
             found = self.read_batch(batch)
             logits = found.logits.float()
@@ -363,7 +355,7 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
                 yield place, prediction
 
     @torch.no_grad()
-    def weight_rows(self, split: PairSplit, places: Sequence[int]) -> list[dict[str, Any]]:
+    def weight_rows(self, split: EncodedPairs, places: Sequence[int]) -> list[dict[str, Any]]:
         """Return words, labels and weights of the pairs at some positions of a split."""
         rows: list[dict[str, Any]] = []
         for batch in self._ordered(split, places):
@@ -384,14 +376,13 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
                 rows.append(row | weights)
         return sorted(rows, key=lambda row: int(row["index"]))
 
-    def _ordered(self, split: PairSplit, places: Sequence[int]) -> LazyBatches[NliBatch]:
-        keys = split.encoded.sort_keys
-        size = self.settings.evaluation_batch
+    def _ordered(self, split: EncodedPairs, places: Sequence[int]) -> LazyBatches[NliBatch]:
+        keys, size = split.sort_keys, self.settings.evaluation_batch
         batches = ordered_batches([keys[place] for place in places], size)
         chosen = [[places[number] for number in batch] for batch in batches]
-        return LazyBatches(chosen, lambda rows: split.encoded.collate(rows).to(self.device))
+        return LazyBatches(chosen, lambda rows: split.collate(rows).to(self.device))
 
-    def _labels(self, split: PairSplit, found: Predictions) -> Labels:
+    def _labels(self, split: EncodedPairs, found: Predictions) -> Labels:
         names = self.data.labels
         gold = [names[example.label] for example in split.examples]
         return Labels(gold, [names[label] for label in found.predicted])

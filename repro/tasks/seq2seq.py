@@ -207,7 +207,8 @@ class Seq2SeqTask:
         Returns:
             One result for each pair, in the order of ``pairs``.
         """
-        found = self.search_in_batches(model, pairs, beam_size or 0, keep_attention)
+        size = beam_size or self.config.decoding.beam_size
+        found = self.search_in_batches(model, pairs, size, keep_attention)
         results = distributed.merge(dict(found))
         return [results[number] for number in range(len(results))]
 
@@ -223,7 +224,7 @@ class Seq2SeqTask:
                 model,
                 batch.source,
                 batch.source_mask,
-                beam_size=beam_size or decoding.beam_size,
+                beam_size=beam_size,
                 max_length=decoding.max_length,
                 keep_attention=keep_attention,
                 min_length=self.min_length,

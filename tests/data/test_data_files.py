@@ -1,4 +1,5 @@
 import os
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,6 @@ import pytest
 from repro.checksums import sha256_of_file
 from repro.data.files import (
     decoded_lines,
-    numbered_lines,
     parse_json_object,
     sha256_of,
     write_if_changed,
@@ -50,15 +50,15 @@ def test_sha256_of_known_bytes() -> None:
 
 
 def test_lines_are_numbered_from_one() -> None:
-    assert list(numbered_lines(b"", Path("f"))) == []
-    assert list(numbered_lines(b"a\r\n\nb", Path("f"))) == [(1, "a"), (2, ""), (3, "b")]
+    assert list(decoded_lines([], Path("f"))) == []
+    assert list(decoded_lines(BytesIO(b"a\r\n\nb"), Path("f"))) == [(1, "a"), (2, ""), (3, "b")]
 
 
 def test_a_byte_order_mark_is_skipped_at_the_start_of_a_file_only() -> None:
     content = "\ufeffa\n\ufeffb\n".encode()
-    assert list(numbered_lines(content, Path("f"))) == [(1, "a"), (2, "\ufeffb")]
+    assert list(decoded_lines(BytesIO(content), Path("f"))) == [(1, "a"), (2, "\ufeffb")]
     assert list(decoded_lines(content.splitlines(), Path("f"))) == [(1, "a"), (2, "\ufeffb")]
-    assert list(numbered_lines("\ufeff\n".encode(), Path("f"))) == [(1, "")]
+    assert list(decoded_lines(["\ufeff\n".encode()], Path("f"))) == [(1, "")]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_byte_order_mark_is_skipped_at_the_start_of_a_file_only() -> None:
 )
 def test_other_encodings_are_refused_with_the_line(content: bytes, place: str) -> None:
     with pytest.raises(DataError, match=f"^{place}: not UTF-8"):
-        list(numbered_lines(content, Path("f")))
+        list(decoded_lines(BytesIO(content), Path("f")))
 
 
 def test_json_objects_may_escape_any_character() -> None:

@@ -51,7 +51,7 @@ def test_the_setting_chooses_the_aligner(root: Path, alignment: str) -> None:
 def test_described_weights_are_those_of_each_pair_alone(root: Path, alignment: str) -> None:
     task = made(root, alignment, "mapping=sparsemax")
     task.model.eval()
-    encoded = task.data.dev.encoded
+    encoded = task.data.dev
     with torch.no_grad():
         rows = task.weight_rows(task.data.dev, task.stored_pairs())
         alone = [task.read_batch(encoded.collate([place])).alignment for place in range(4)]

@@ -60,7 +60,7 @@ def test_the_loss_of_a_batch_is_the_mean_of_its_pairs_alone(task: SnliTask) -> N
     task.model.eval()
     batch = task.batches(0)[0]
     loss, labels = task.loss(batch)
-    collate = task.data.train.encoded.collate
+    collate = task.data.train.collate
     alone = [task.loss(collate([i]))[0] for i in batch.indices.tolist()]
     torch.testing.assert_close(loss, torch.stack(alone).mean())
     assert int(labels) == len(batch)
@@ -90,9 +90,7 @@ def test_weights_are_counted_over_real_words(root: Path) -> None:
         everything = [
             weight
             for place in range(len(task.data.dev.examples))
-            for weight in task.read_batch(task.data.dev.encoded.collate([place]))
-            .attention[0]
-            .tolist()
+            for weight in task.read_batch(task.data.dev.collate([place])).attention[0].tolist()
         ]
     assert found.nonzeros == 100 * sum(w != 0 for w in everything) / len(everything)
     assert [row["index"] for row in rows] == [0, 1, 2, 3, 4]

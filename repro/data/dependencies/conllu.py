@@ -7,11 +7,12 @@ References:
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import zip_longest
 from pathlib import Path
 
 from repro.atomic import atomic_write_text
-from repro.data.files import numbered_lines
+from repro.data.files import decoded_lines
 from repro.errors import DataError
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
@@ -67,7 +68,8 @@ def parse_conllu(content: bytes, path: Path) -> list[Sentence]:
         DataError: a line is malformed or a sentence is not such a tree; names the file, the line
             and what was expected.
     """
-    sentences = [one for _, one in read_sentences(numbered_lines(content, path), path)]
+    lines = decoded_lines(BytesIO(content), path)
+    sentences = [one for _, one in read_sentences(lines, path)]
     if not sentences:
         raise DataError(f"{path} is empty: expected sentences in CoNLL-U")
     return sentences

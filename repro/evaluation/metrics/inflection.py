@@ -104,7 +104,7 @@ def read_rule_baseline(path: Path) -> dict[tuple[str, str], float]:
     if not path.is_file():
         raise DataError(f"{path} is missing: expected one JSON object a line (lang, q, test)")
     accuracies: dict[tuple[str, str], float] = {}
-    for number, line in numbered_lines(path.read_bytes(), path):
+    for number, line in numbered_lines(path):
         try:
             row = parse_json_object(line)
             language, setting = row.get("lang"), row.get("q")

@@ -343,8 +343,7 @@ class ParsingTask:
 
     def write_own_examples(self, path: Path, folder: RunFolder) -> None:
         """Write the candidate trees of the sentences of a file; see ``Illustrated``."""
-        lines = numbered_lines(path.read_bytes(), path)
-        sentences = [sentence for _, sentence in read_sentences(lines, path)]
+        sentences = [sentence for _, sentence in read_sentences(numbered_lines(path), path)]
         if self.candidates is not None:
             rows = self.candidate_rows(sentences, range(len(sentences)))
             folder.write_candidates([row | {"split": OWN_SPLIT} for row in rows])
