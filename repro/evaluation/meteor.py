@@ -29,6 +29,18 @@ class MeteorError(UserError, RuntimeError):
     """Exception raised if the program of METEOR is missing or fails."""
 
 
+def find_java() -> str:
+    """Return the path of Java, which METEOR 1.5 needs.
+
+    Raises:
+        MeteorError: it is not on the ``PATH``.
+    """
+    java = shutil.which("java")
+    if java is None:
+        raise MeteorError("METEOR 1.5 needs Java, and there is no `java` on the PATH")
+    return java
+
+
 def meteor(
     hypotheses: Sequence[str], references: Sequence[str], *, jar: Path, language: str
 ) -> float:
@@ -47,9 +59,7 @@ def meteor(
     """
     if len(hypotheses) != len(references) or not hypotheses:
         raise ValueError("expected as many translations as references and at least one")
-    java = shutil.which("java")
-    if java is None:
-        raise MeteorError("METEOR 1.5 needs Java, and there is no `java` on the PATH")
+    java = find_java()
     if not jar.is_file():
         raise MeteorError(
             f"{jar} is missing: METEOR 1.5 is not part of this package; get meteor-1.5.tar.gz "

@@ -214,7 +214,7 @@ def test_missing_weights_name_the_command_that_trains_them(
 def test_inputs_in_memory_are_named_by_their_number(folder: RunFolder) -> None:
     run = repro.load(folder.path)
     assert run.predict([]) == []
-    with pytest.raises(DataError, match=r"input 2:1: expected lemma TAB tags TAB language"):
+    with pytest.raises(DataError, match="input 2:1: expected lemma TAB tags TAB language, none"):
         run.predict([inputs_of(folder, languages_of(folder)[0])[0], "lemma"])
 
 

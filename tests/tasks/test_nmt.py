@@ -19,6 +19,7 @@ from repro.data.parallel import read_pairs
 from repro.data.preparation import SINK
 from repro.decoding.penalties import Penalties
 from repro.errors import DataError
+from repro.evaluation.meteor import METEOR_JAR, MeteorError
 from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.translation import Translations, drop_counts
 from repro.evaluation.sufficient_statistics import metric_value, percentage_of_sums
@@ -299,6 +300,17 @@ def test_translations_have_the_least_length(root: Path) -> None:
     assert {len(words) for words in outputs} == {4}
     with pytest.raises(ConfigError, match=r"decoding\.min_length is 21; expected .* at most .* 20"):
         made(root, "decoding.min_length=21")
+
+
+def test_a_program_of_meteor_without_java_is_refused_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jar = config(tmp_path).corpus_path / METEOR_JAR
+    jar.parent.mkdir(parents=True)
+    jar.touch()
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MeteorError, match="no `java` on the PATH"):
+        check(config(tmp_path))
 
 
 def test_another_number_of_short_pairs_than_published_is_warned_of(

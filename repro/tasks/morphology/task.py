@@ -189,7 +189,7 @@ class MorphologyTask(Seq2SeqTask):
             fields.append(languages[0])
         if len(fields) != 3 or not all(field.strip() for field in fields):
             wanted = "lemma TAB tags" + " TAB language" * (len(languages) > 1)
-            raise ValueError(f"expected {wanted}, found {len(line.split(chr(9)))} field(s)")
+            raise ValueError(f"expected {wanted}, none of them blank, found {line[:80]!r}")
         lemma, tags, language = fields
         if language not in languages:
             raise ValueError(f"unknown language {language!r}; choose from: {', '.join(languages)}")

@@ -10,7 +10,7 @@ from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
 from repro.data.pair import Links
 from repro.data.parallel import ParallelText, about, read_pairs
-from repro.evaluation.meteor import METEOR_JAR, meteor
+from repro.evaluation.meteor import METEOR_JAR, find_java, meteor
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.translation import Translations
 from repro.tasks.nmt import parallel_corpus
@@ -80,8 +80,14 @@ def check(config: NmtRun) -> None:
 
     If the paper reports the number of training pairs that are short enough, a different number is
     logged as a warning: lengths depend on tokenizer and subwords, so the corpus may be intact.
+
+    Raises:
+        DataError: the corpus is malformed, or leaves no training pair.
+        MeteorError: METEOR 1.5 would score the outputs after training, but there is no Java.
     """
     data = config.data
+    if (config.corpus_path / METEOR_JAR).is_file():
+        find_java()
     prepared = prepare_text(config, parallel_corpus(config))
     if data.generated or data.folder is not None:
         return
