@@ -40,7 +40,7 @@ def run(action: str, corpus: str | None, data_dir: Path, as_json: bool = False) 
         _print_verified(every, rows, data_dir)
     else:
         for row in rows:
-            describe(every[row["name"].removesuffix(HUB)], data_dir)
+            _describe(every[row["name"].removesuffix(HUB)], row)
     return 0 if action == "list" or (rows and all(row["complete"] for row in rows)) else 1
 
 
@@ -55,7 +55,8 @@ def described(action: str, corpus: str | None, data_dir: Path) -> list[dict[str,
     rows = []
     for name in names:
         one = every[name.removesuffix(HUB)]
-        row: dict[str, Any] = {"name": name, "folder": str(folder := _folder(one, data_dir))}
+        folder = _folder(one, data_dir)
+        row: dict[str, Any] = {"name": name, "folder": str(folder)}
         if action == "list":
             row |= {"title": one.title, "tasks": one.tasks, "licence": one.licence}
             row |= {"found": folder.exists(), "how_to_get": one.how_to_get}
@@ -141,9 +142,8 @@ def _folder(corpus: Corpus, data_dir: Path) -> Path:
     return archives if receipt_path(corpus, data_dir).is_file() else plain
 
 
-def describe(corpus: Corpus, data_dir: Path) -> None:
+def _describe(corpus: Corpus, row: Mapping[str, Any]) -> None:
     """Print the description of a corpus, whether it is present, and how to get it."""
-    folder = _folder(corpus, data_dir)
     sizes = ", ".join(
         f"{split} {size:,}" if isinstance(size, int) else f"{split} {size[0]:,}–{size[-1]:,}"
         for split, size in corpus.sizes.items()
@@ -151,15 +151,15 @@ def describe(corpus: Corpus, data_dir: Path) -> None:
     hosts = sorted({download.url.split("/")[2] for download in corpus.downloads})
     hosts += [f"huggingface.co/datasets/{corpus.hub.repository}"] if corpus.hub else []
     print(f"{corpus.name}  {corpus.title}")
-    rows = {
+    lines = {
         "tasks": ", ".join(corpus.tasks),
-        "files": f"{'found' if folder.exists() else 'missing'}: {folder}",
+        "files": f"{'found' if row['found'] else 'missing'}: {row['folder']}",
         "sizes": sizes,
         "get it": corpus.how_to_get,
         "source": ", ".join(hosts),
         "licence": corpus.licence,
         "cite": corpus.citation,
     }
-    for key, value in rows.items():
+    for key, value in lines.items():
         if value:
             print(f"  {key:<8}  {value}")
