@@ -112,7 +112,7 @@ def test_beam_search_runs_with_bounds():
         net, batch.source, batch.source_mask, beam_size=3, max_length=6, keep_attention=True
     )
     for result, pair in zip(results, PAIRS, strict=True):
-        spent = result.best.attention.sum(0)
+        spent = result.hypotheses[0].attention.sum(0)
         assert spent[: len(pair.source) - 1].max() <= 1 + 1e-5
 
 
