@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 torch.set_num_threads(1)
+# The time of an example says how busy the machine is, not whether the code is right.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
 # Nothing that a test writes has to survive a power failure, and thousands of files are written.
 os.fsync = lambda descriptor: None
 

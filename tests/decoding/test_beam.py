@@ -20,7 +20,7 @@ from repro.decoding import BeamResult, Hypothesis, beam_search, greedy
 
 A, B = 4, 5
 seeds = st.integers(0, 10**6)
-many = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+many = settings(max_examples=100, derandomize=True, database=None)
 
 
 def spelled(hypothesis: Hypothesis) -> tuple[int, ...]:

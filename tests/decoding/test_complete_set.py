@@ -15,7 +15,7 @@ from table_models import (
 from repro.decoding import complete_set
 
 A, B = 4, 5
-many = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+many = settings(max_examples=100, derandomize=True, database=None)
 
 
 @many

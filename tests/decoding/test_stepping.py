@@ -7,7 +7,7 @@ from repro.decoding.search import log_probabilities, most_probable
 probabilities = st.sampled_from([0.0, -0.0, 2.0**-149, 1e-30, 0.1, 0.25, 0.5, 1.0])
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200, derandomize=True, database=None)
 @given(st.lists(probabilities, min_size=1, max_size=12), st.data())
 def test_most_probable_orders_by_value_then_by_id(row, data):
     count = data.draw(st.integers(1, len(row)))

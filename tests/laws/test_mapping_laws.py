@@ -22,7 +22,7 @@ ENTRIES = st.integers(-640, 640).map(lambda k: k / 64)
 ROWS = st.lists(ENTRIES, min_size=1, max_size=12).map(
     lambda row: torch.tensor(row, dtype=torch.float64)
 )
-EXAMPLES = settings(max_examples=15, deadline=None)
+EXAMPLES = settings(max_examples=15)
 LAW = {torch.float64: 1e-11}
 
 

@@ -93,7 +93,7 @@ ROWS = st.lists(st.integers(-300, 300), min_size=VOCABULARY, max_size=VOCABULARY
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(first=ROWS, second=ROWS, target=st.integers(0, VOCABULARY - 1), share=st.floats(0, 1))
 def test_nonnegative_and_convex(mapping, first, second, target, share):
     loss, label = FenchelYoungLoss(mapping, reduction="none"), torch.tensor(target)

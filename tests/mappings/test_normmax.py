@@ -108,7 +108,7 @@ def test_alpha_can_be_learned():
 ROWS = st.lists(st.integers(-128, 128), min_size=1, max_size=10).map(
     lambda row: torch.tensor(row, dtype=torch.float64) / 64
 )
-EXAMPLES = settings(max_examples=40, deadline=None)
+EXAMPLES = settings(max_examples=40)
 
 
 @EXAMPLES
