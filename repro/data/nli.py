@@ -22,13 +22,7 @@ from pathlib import Path
 from repro.checksums import sha256_of_file
 from repro.config.schema.nli import NliReading
 from repro.data.corpora.inference import LABELS, UNLABELLED, SentencePairs
-from repro.data.files import (
-    LineT,
-    each_line,
-    numbered_lines,
-    parse_json_object,
-    sha256_of,
-)
+from repro.data.files import LineT, each_line, numbered_lines, parse_json_object, sha256_of
 from repro.errors import DataError
 
 LONGEST = 1000

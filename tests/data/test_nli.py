@@ -212,7 +212,8 @@ def test_sizes(corpora: Path) -> None:
 
 def test_a_sentence_beyond_all_measure_is_refused_by_its_line(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "x.jsonl", [RECORD, RECORD | {"sentence2": "a " * 1001}])
-    with pytest.raises(DataError, match=r"x\.jsonl:2: the hypothesis has 1,001 words.*max_words"):
+    message = r"x\.jsonl:2: the hypothesis has 1,001 words.*data\.max_words"
+    with pytest.raises(DataError, match=message):
         read_file(path, ANY)
 
 

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from repro.data.files import numbered_lines, parse_json_object
+from repro.data.files import each_line, numbered_lines, parse_json_object
 from repro.data.sigmorphon import SETTINGS, Inflection
 from repro.errors import DataError
 from repro.evaluation.metrics.metric import Metric, signature
@@ -104,22 +104,23 @@ def read_rule_baseline(path: Path) -> dict[tuple[str, str], float]:
     if not path.is_file():
         raise DataError(f"{path} is missing: expected one JSON object a line (lang, q, test)")
     accuracies: dict[tuple[str, str], float] = {}
-    for number, line in numbered_lines(path):
-        try:
-            row = parse_json_object(line)
-            language, setting = row.get("lang"), row.get("q")
-            accuracy: Any = row.get("test")
-            if not isinstance(language, str) or not language:
-                raise ValueError(f"expected the language as text in 'lang', found {language!r}")
-            if setting not in SETTINGS:
-                raise ValueError(f"expected {' or '.join(SETTINGS)} in 'q', found {setting!r}")
-            if type(accuracy) not in (int, float) or not 0 <= accuracy <= 100:
-                raise ValueError(f"expected a percentage in 'test', found {accuracy!r}")
-        except ValueError as error:
-            raise DataError(f"{path}:{number}: {error}") from None
+
+    def parse(line: str) -> tuple[tuple[str, str], float]:
+        row = parse_json_object(line)
+        language, setting = row.get("lang"), row.get("q")
+        percentage: Any = row.get("test")
+        if not isinstance(language, str) or not language:
+            raise ValueError(f"expected the language as text in 'lang', found {language!r}")
+        if setting not in SETTINGS:
+            raise ValueError(f"expected {' or '.join(SETTINGS)} in 'q', found {setting!r}")
+        if type(percentage) not in (int, float) or not 0 <= percentage <= 100:
+            raise ValueError(f"expected a percentage in 'test', found {percentage!r}")
         if (language, setting) in accuracies:
-            raise DataError(f"{path}:{number}: {language} in {setting} is repeated")
-        accuracies[language, setting] = float(accuracy)
+            raise ValueError(f"{language} in {setting} is repeated")
+        return (language, setting), float(percentage)
+
+    for measured, accuracy in each_line(numbered_lines(path), path, parse):
+        accuracies[measured] = accuracy
     return accuracies
 
 

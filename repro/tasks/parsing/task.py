@@ -22,7 +22,7 @@ from repro.data.dependencies.conllu import (
     write_conllu,
 )
 from repro.data.dependencies.trees import Tree
-from repro.data.files import each_line, numbered_lines
+from repro.data.files import numbered_lines
 from repro.data.sentence_search import first_or_named
 from repro.evaluation.metrics import METRICS, score_outputs
 from repro.evaluation.metrics.parsing import ParsedSentences
@@ -30,7 +30,7 @@ from repro.models.parser import LstmParser
 from repro.results import OWN_SPLIT, RunFolder
 from repro.results.prediction import AttentionMap, Candidate, Prediction, Wanted
 from repro.structures import Arborescence, ConvergenceWarning, Solution, sparsemap
-from repro.tasks.common import LazyBatches, autocast, check_length, heaviest
+from repro.tasks.common import LazyBatches, autocast, check_length, each_line, heaviest
 from repro.tasks.instantiate import build_structured_loss
 from repro.tasks.parsing.corpus import encode_treebank, restored_treebank
 from repro.tasks.protocol import Scores
