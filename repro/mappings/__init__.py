@@ -20,6 +20,7 @@ from repro.mappings._entmax import entmax, entmax15, softmax, sparsemax
 from repro.mappings._grouped import Fusedmax, Oscarmax, fusedmax, oscarmax
 from repro.mappings._norm import Normmax, SqPnormMax, normmax, sq_pnorm_max
 from repro.mappings.modules import (
+    ConvergenceWarning,
     Entmax,
     Entmax15,
     LearnedAlphaEntmax,
@@ -32,6 +33,7 @@ from repro.mappings.regularized import regularized
 __all__ = [
     "MAPPINGS",
     "Budget",
+    "ConvergenceWarning",
     "Csoftmax",
     "Csparsemax",
     "Entmax",

@@ -280,8 +280,14 @@ class PnormFunction(DifferentiableFunction):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         """Apply the symmetric Jacobian; the result is differentiable again."""
         (probs,) = ctx.saved_tensors
-        call = dispatch.backward_implementation("sq_pnorm_max_backward", probs, grads[0])
-        return call(probs, grads[0], ctx.p), None
+        return jacobian_product(probs, grads[0], ctx.p), None
+
+
+def jacobian_product(probs: Tensor, vector: Tensor, p: float) -> Tensor:
+    """Return ``J v`` of sq-pnorm-max at ``γ = 1`` along the last axis."""
+    call = dispatch.backward_implementation("sq_pnorm_max_backward", probs, vector)
+    product: Tensor = call(probs, vector, p)
+    return product
 
 
 @in_torch

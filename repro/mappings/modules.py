@@ -12,6 +12,10 @@ from repro.mappings._conjugate import WithGradient, order_terms, tsallis
 from repro.mappings._entmax import entmax, softmax, sparsemax
 
 
+class ConvergenceWarning(UserWarning):
+    """Warning that an iterative solver returns its best point, short of the tolerance asked for."""
+
+
 class ProbabilityMap(nn.Module, ABC):
     r"""Base class of maps from scores to distributions, ``p = argmax_{q ∈ Δ} <q, z> - Ω(q)``.
 

@@ -3,8 +3,10 @@
 Niculae & Blondel (2017), §3.1 and Appendix B.4.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,6 +16,7 @@ from torch.autograd import Function
 from repro.mappings._arguments import (
     allowed_scores,
     center,
+    in_double,
     integer,
     is_concrete,
     kind,
@@ -21,7 +24,7 @@ from repro.mappings._arguments import (
 )
 from repro.mappings._autograd import batch_first
 from repro.mappings._entmax import sparsemax
-from repro.mappings.modules import ProbabilityMap
+from repro.mappings.modules import ConvergenceWarning, ProbabilityMap
 
 Regularizer = Callable[[Tensor], Tensor]
 HessianProduct = Callable[[Tensor, Tensor], Tensor]
@@ -31,18 +34,25 @@ _SHRINK = 0.9
 """Factor on the curvature estimate after an accepted step, so that steps can become longer."""
 _KEPT = 0.3
 """Fraction of an entry that a step must keep if the gradient is infinite on the boundary."""
+MAX_ITERATIONS = 2000
+"""Default for the largest number of gradient steps."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Regularizer with its derivatives, and stopping criteria; see :func:`regularized`."""
+    """Regularizer with its derivatives, and stopping criteria; see :func:`regularized`.
+
+    ``jacobian(p, v)`` returns ``J v`` at ``p``, for a regularizer with a closed form of
+    Proposition 1; None stands for conjugate gradients.
+    """
 
     omega: Regularizer
     gamma: float
     grad: Regularizer | None
     hvp: HessianProduct | None
     tolerance: float
-    max_iterations: int
+    max_iterations: int = MAX_ITERATIONS
+    jacobian: HessianProduct | None = None
 
     def slope(self, point: Tensor) -> Tensor:
         """Return ``γ ∇Ω`` at a point."""
@@ -82,8 +92,9 @@ def minimize(problem: Problem, scores: Tensor, allowed: Tensor) -> Tensor:
     estimate ``scale`` (``L``) and momentum ``theta``; ``energy`` is ``θ² L`` of the last accepted
     step, infinite after a restart, from which ``θ = 1`` follows.
 
-    Raises:
-        RuntimeError: some row does not reach the tolerance.
+    Warns:
+        ConvergenceWarning: some row does not reach the tolerance. It holds the best of the points
+            that were checked, a distribution all the same.
     """
 
     def gradient(point: Tensor) -> Tensor:
@@ -95,7 +106,7 @@ def minimize(problem: Problem, scores: Tensor, allowed: Tensor) -> Tensor:
     point = previous = allowed / allowed.sum(-1, keepdim=True, dtype=scores.dtype).clamp(min=1)
     scale = torch.full_like(point[..., :1], problem.gamma)
     theta = torch.ones_like(scale)
-    energy = residual = torch.full_like(scale, inf)
+    energy = closest = torch.full_like(scale, inf)
     # Rows in which a gradient was infinite, such as that of the entropy on the boundary.
     unbounded = torch.zeros_like(scale, dtype=torch.bool)
     done = scores.isnan().any(-1, keepdim=True)
@@ -133,25 +144,37 @@ def minimize(problem: Problem, scores: Tensor, allowed: Tensor) -> Tensor:
         probs = project(point - gradient(point) / scale)
         residual = (probs - project(probs - gradient(probs))).abs().amax(-1, keepdim=True)
         # Converged rows are frozen, so that they do not depend on the rest of the batch.
-        result = torch.where(done, result, probs)
-        done = done | (residual <= problem.tolerance)
+        closer = ~done & (residual < closest)
+        result, closest = torch.where(closer, probs, result), torch.where(closer, residual, closest)
+        done = done | (closest <= problem.tolerance)
         if bool(done.all()):
             return result
-    raise RuntimeError(
-        f"{int((~done).sum())} of {done.numel()} rows did not reach tolerance {problem.tolerance:g}"
-        f" in {problem.max_iterations} iterations; largest residual {residual[~done].max():.2g}"
+    # The same words in every call: Python then shows them once, and not in every update.
+    warnings.warn(
+        f"some rows did not reach tolerance {problem.tolerance:g} in {problem.max_iterations} "
+        "iterations; they hold the best point found",
+        ConvergenceWarning,
+        stacklevel=2,
     )
+    return result
 
 
 def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tensor:
     """Solve ``T γ ∇²Ω(p) u = T v`` for ``u = T u``, where ``T`` centers on the support of ``p``.
 
-    ``u`` is zero off the support. It is NaN in rows where ``v`` is not finite on the support and,
-    if values cannot be read (as under ``vmap``), in rows that do not converge.
+    ``u`` is zero off the support, and computed in float64: near the boundary the Hessian of many
+    regularizers is so badly conditioned (1e4 at an entry of 1e-9) that one product rounded to
+    float32 would leave a hundred times the residual asked for. ``u`` is NaN in rows where ``v`` is
+    not finite on the support and, if values cannot be read (as under ``vmap``), in rows with a
+    direction of no curvature.
 
     Raises:
-        RuntimeError: a row does not converge, as when ``Ω`` is not strongly convex.
+        RuntimeError: a direction has no positive curvature, so that ``Ω`` is not strongly convex.
+
+    Warns:
+        ConvergenceWarning: a row does not converge. It holds the iterate of the least residual.
     """
+    bend, eps = _bend(problem, probs)
     support = probs > 0
     count = support.sum(-1, keepdim=True).clamp(min=1)
 
@@ -159,24 +182,29 @@ def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tens
         kept = torch.where(support, values, 0.0)
         return torch.where(support, kept - kept.sum(-1, keepdim=True) / count, 0.0)
 
-    kept = torch.where(support, vector, 0.0)
+    kept = torch.where(support, in_double(vector), 0.0)
     scale = kept.abs().amax(-1, keepdim=True)
     # Rows are scaled to a largest entry of one, so that squares neither overflow nor vanish.
     unit = kept / scale.masked_fill(scale == 0, 1.0)
     # The first centering leaves its rounding error: a constant, no direction in the simplex.
     residual = direction = centered(centered(unit))
-    solution = torch.zeros_like(residual)
-    size = residual.square().sum(-1, keepdim=True)
-    eps = torch.finfo(residual.dtype).eps
-    # The floor: a vector constant on the support, whose solution is zero, leaves entries of eps².
-    target = (size * eps**1.6).clamp(min=eps**3)
+    solution = best = torch.zeros_like(residual)
+    size = least = residual.square().sum(-1, keepdim=True)
+    # The precision of the vector, or what rounding lets float64 reach. The floor: a vector constant
+    # on the support, whose solution is zero, leaves entries of eps².
+    target = max(torch.finfo(vector.dtype).eps ** 2, torch.finfo(size.dtype).eps ** 1.6) * size
+    target = target.clamp(min=torch.finfo(vector.dtype).eps ** 3)
+    flat = torch.zeros_like(size, dtype=torch.bool)
     # In exact arithmetic ``n`` iterations are enough.
     for _ in range(20 + 4 * probs.size(-1)):
-        active = size > target
+        active = (size > target) & ~flat
         if is_concrete(active) and not bool(active.any()):
             break
-        product = centered(problem.bend(probs, direction))
+        product = centered(bend(direction))
         curvature = (direction * product).sum(-1, keepdim=True)
+        # Rounding of the product and of its sum cannot make a curvature as low as this.
+        noise = 8 * eps * direction.norm(dim=-1, keepdim=True) * product.norm(dim=-1, keepdim=True)
+        flat = flat | active & (curvature <= -noise)
         active = active & (curvature > 0)
         length = size / torch.where(active, curvature, 1.0)
         solution = torch.where(active, solution + length * direction, solution)
@@ -185,14 +213,32 @@ def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tens
         ratio = new_size / torch.where(active, size, 1.0)
         direction = torch.where(active, residual + ratio * direction, direction)
         size = torch.where(active, new_size, size)
-    stopped = size > target
+        closer = size < least
+        best, least = torch.where(closer, solution, best), torch.where(closer, size, least)
+    if is_concrete(flat) and bool(flat.any()):
+        raise RuntimeError("the regularizer is not strongly convex: a direction has no curvature")
+    stopped = least > target
     if is_concrete(stopped) and bool(stopped.any()):
-        worst = (size / target)[stopped].max().sqrt()
-        raise RuntimeError(
-            f"conjugate gradients stopped at {worst:.2g} times the accepted residual; "
-            "is the regularizer strongly convex?"
+        warnings.warn(
+            "conjugate gradients did not converge in some rows; their gradient is approximate",
+            ConvergenceWarning,
+            stacklevel=2,
         )
-    return (solution * scale).masked_fill(stopped | ~scale.isfinite(), torch.nan)
+    return (best * scale).masked_fill(flat | ~scale.isfinite(), torch.nan).to(vector.dtype)
+
+
+def _bend(problem: Problem, probs: Tensor) -> tuple[Regularizer, float]:
+    """Return ``v -> γ ∇²Ω(p) v`` for vectors in float64, and the rounding error of a product."""
+
+    def in_precision_of_scores(vector: Tensor) -> Tensor:
+        return in_double(problem.bend(probs, vector.to(probs.dtype)))
+
+    wide = in_double(probs)
+    try:
+        problem.bend(wide, torch.zeros_like(wide))
+    except RuntimeError:  # `omega` multiplies by a matrix that it holds in the scores' precision
+        return in_precision_of_scores, torch.finfo(probs.dtype).eps
+    return partial(problem.bend, wide), torch.finfo(wide.dtype).eps
 
 
 _LOWEST = -1e15
@@ -206,7 +252,7 @@ def regularized(
     grad: Regularizer | None = None,
     hvp: HessianProduct | None = None,
     tolerance: float = 1e-6,
-    max_iterations: int = 2000,
+    max_iterations: int = MAX_ITERATIONS,
 ) -> ProbabilityMap:
     r"""Make the mapping of a user-defined regularizer.
 
@@ -228,9 +274,10 @@ def regularized(
         max_iterations: maximum number of gradient steps.
 
     Returns:
-        A map; calling it raises ``RuntimeError``, with the residual, if the tolerance is not
-        reached, and ``ValueError`` if ``omega``, ``grad`` or ``hvp`` returns a wrong shape. It
-        reads values, so that ``torch.compile`` breaks the graph there.
+        A map. Calling it warns (:class:`ConvergenceWarning`) if the tolerance is not reached and
+        raises ``ValueError`` if ``omega``, ``grad`` or ``hvp`` returns a wrong shape; the backward
+        pass raises ``RuntimeError`` if ``omega`` proves not to be strongly convex. It reads values,
+        so that ``torch.compile`` breaks the graph there.
 
     Raises:
         ValueError: ``gamma`` or ``tolerance`` is not positive and finite, or there is no iteration.
@@ -256,8 +303,10 @@ class Regularized(ProbabilityMap):
         """Return the maximizer, like ``scores``; all zeros for a row with nothing allowed.
 
         Raises:
-            RuntimeError: the tolerance is not reached.
             ValueError: the regularizer or a derivative of it returns a wrong shape.
+
+        Warns:
+            ConvergenceWarning: the tolerance is not reached.
         """
         wide = allowed_scores(scores, mask, dim)
         if scores.size(dim) == 0:
@@ -306,7 +355,7 @@ class _ImplicitProduct(Function):
 
     @staticmethod
     def forward(probs: Tensor, vector: Tensor, problem: Problem) -> Tensor:
-        return conjugate_gradients(problem, probs, vector)
+        return (problem.jacobian or partial(conjugate_gradients, problem))(probs, vector)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -1,6 +1,7 @@
 """SparseMAP: sparse mixtures of combinatorial structures that have a MAP oracle."""
 
-from repro.structures.active_set import ConvergenceWarning, Solution, sparsemap
+from repro.mappings import ConvergenceWarning
+from repro.structures.active_set import Solution, sparsemap
 from repro.structures.families import STRUCTURES, Arborescence, LinearChain, Matching
 from repro.structures.problem import InfeasibleError
 from repro.structures.structure import Structure

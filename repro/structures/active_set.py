@@ -8,12 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from repro.mappings import ConvergenceWarning
 from repro.structures.problem import Selection
 from repro.structures.structure import Structure
-
-
-class ConvergenceWarning(UserWarning):
-    """Warning that some instances are not solved to the requested tolerance."""
 
 
 @dataclass(frozen=True)

@@ -75,24 +75,40 @@ def test_fista_comes_as_close_as_its_tolerance_says(p: float, gamma: float) -> N
     torch.testing.assert_close(rough.sum(-1), torch.ones(5, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("p", [1.2, 1.5, 2.0])
-def test_the_hessian_product_of_the_norm(p: float) -> None:
-    mapping = FistaPnormMax(p)
-    probs = torch.tensor([[0.5, 0.3, 0.2]], dtype=torch.float64)
-    vector = torch.tensor([[1.0, -2.0, 0.5]], dtype=torch.float64)
-    step = 1e-6
-    shifted = [mapping._gradient(probs + sign * step * vector) for sign in (1, -1)]
-    expected = (shifted[0] - shifted[1]) / (2 * step)
-    torch.testing.assert_close(mapping._hessian_product(probs, vector), expected, atol=1e-8, rtol=0)
-
-
-def test_fista_gradients_are_those_of_the_closed_form() -> None:
+@pytest.mark.parametrize("gamma", [1.0, 3.0])
+@pytest.mark.parametrize("p", [1.5, 2.0])
+def test_fista_gradients_are_those_of_the_closed_form(p: float, gamma: float) -> None:
     grad = torch.randn(5, 30, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     moved = []
-    for mapping in (FistaPnormMax(1.5, tolerance=1e-6), SqPnormMax(1.5)):
+    for mapping in (FistaPnormMax(p, gamma, tolerance=1e-6), SqPnormMax(p, gamma)):
         scores = rows()[:5].requires_grad_()
         moved.append(torch.autograd.grad(mapping(scores), scores, grad)[0])
     torch.testing.assert_close(moved[0], moved[1], atol=1e-2, rtol=0)
+
+
+@pytest.mark.parametrize("p", [1.2, 1.5])
+def test_fista_stopped_early_has_the_derivative_of_its_own_point(p: float) -> None:
+    """Entries down to 1e-42 are what it may leave; by finite differences of Eq. 8's inverse."""
+    generator = torch.Generator().manual_seed(3)
+    probs = torch.rand(8, 12, dtype=torch.float64, generator=generator)
+    probs[:, 0] = torch.tensor([0, 1e-42, 1e-38, 1e-30, 1e-20, 1e-12, 5e-9, 1e-6])
+    probs = (probs / probs.sum(-1, keepdim=True)).float()
+    vector = torch.randn(8, 12, generator=generator)
+    found = FistaPnormMax(p, gamma=2.0)._jacobian(probs, vector)
+    for row, product, right in zip(probs.double(), found, vector.double(), strict=True):
+        inside = row > 0
+        kept, size = row[inside], int(inside.sum())
+        norm = kept.pow(p).sum().pow(1 / p)
+        powers = kept.pow(p - 1)
+        inverse = kept.pow(2 - p).diag() * norm.pow(p - 2) / (p - 1)
+        # Woodbury's formula in float64 with the rank-one term of the Hessian.
+        rank_one = (2 - p) * norm.pow(2 - 2 * p)
+        through = inverse @ powers
+        inverse -= torch.outer(through, through) / (1 / rank_one + powers @ through)
+        ones = inverse @ torch.ones(size, dtype=torch.float64)
+        expected = inverse @ right[inside] - ones * (ones @ right[inside]) / ones.sum()
+        assert (product.double()[inside] - expected / 2).abs().max() < 2e-6
+        assert (product[~inside] == 0).all()
 
 
 def test_fista_is_pickled_and_shows_its_tolerance() -> None:

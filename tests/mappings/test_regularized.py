@@ -1,6 +1,7 @@
 """The general mapping: against closed forms, a program, finite differences; what it refuses."""
 
 import math
+import warnings
 
 import pytest
 import torch
@@ -9,7 +10,16 @@ from tolerances import ABSOLUTE, LOSS, SUM, assert_close
 from torch.autograd import gradcheck
 from torch.func import jacrev, vmap
 
-from repro.mappings import ProbabilityMap, regularized, softmax, sparsemax, sq_pnorm_max
+from repro.mappings import (
+    ConvergenceWarning,
+    ProbabilityMap,
+    regularized,
+    softmax,
+    sparsemax,
+    sq_pnorm_max,
+)
+from repro.mappings._norm import jacobian_product
+from repro.mappings.regularized import Problem, conjugate_gradients
 
 INF = math.inf
 SOLVED = {torch.float64: 1e-9, torch.float32: 5e-6}
@@ -237,21 +247,73 @@ def test_omega_and_value():
     assert torch.equal(grad, probs)
 
 
-def test_no_convergence_is_an_error():
-    mapping = regularized(negative_entropy, tolerance=1e-12, max_iterations=5)
-    with pytest.raises(RuntimeError, match=r"2 of 2 rows .* 1e-12 in 5 iter.*largest residual 0\."):
-        mapping(draw(2, 6, seed=13))
-    slow = regularized(euclidean, hvp=lambda probs, vector: 1e9 * vector.cumsum(-1))
-    scores = torch.zeros(2, 6, requires_grad=True)
-    with pytest.raises(RuntimeError, match="conjugate gradients stopped at"):
-        (slow(scores) * torch.arange(6)).sum().backward()
+@pytest.mark.parametrize("iterations", [1, 5, 30])
+def test_a_solver_that_is_stopped_returns_its_best_distribution(iterations):
+    scores = draw(20, 6, seed=13) * 3
+    mapping = regularized(negative_entropy, tolerance=1e-15, max_iterations=iterations)
+    with pytest.warns(ConvergenceWarning):
+        probs = mapping(scores)
+    assert (probs >= 0).all()
+    assert_close(probs.sum(-1), torch.ones(20, dtype=torch.float64), SUM)
+    if iterations > 1:
+        uniform = torch.full_like(probs, 1 / 6)
+        assert (probs - softmax(scores)).norm() < (uniform - softmax(scores)).norm()
 
 
-def test_a_regularizer_that_is_not_convex_is_an_error():
-    concave = regularized(euclidean, hvp=lambda probs, vector: -vector)
+def test_a_nan_row_and_one_that_does_not_converge():
+    scores = torch.tensor([[math.nan, 0.0], [0.3, 0.1]])
+    with pytest.warns(ConvergenceWarning):
+        probs = regularized(negative_entropy, tolerance=1e-15, max_iterations=3)(scores)
+    assert probs[0].isnan().all()
+    assert_close(probs[1].sum(), torch.tensor(1.0), SUM)
+
+
+def hard_rows(rows, size, seed):
+    """Distributions in float32 with one entry of 1e-8, as a solver leaves that is stopped early."""
+    probs = draw(rows, size, seed=seed).exp()
+    probs[:, 0] = 0.0
+    probs = probs / probs.sum(-1, keepdim=True)
+    return probs.index_fill(1, torch.tensor([0]), 1e-8).float()
+
+
+@pytest.mark.parametrize("matrix", [None, torch.eye(12)])
+def test_an_entry_close_to_zero_does_not_stop_a_gradient(matrix):
+    """The diagonal of the Hessian is 1e4 times as large there as elsewhere.
+
+    With a matrix in float32, ``Ω`` cannot be asked in float64; a warning may follow, no error.
+    """
+
+    def omega(probs):
+        return squared_norm(probs if matrix is None else probs @ matrix)
+
+    problem = Problem(omega, 1.0, None, None, 1e-2)
+    probs, vector = hard_rows(200, 12, seed=30), draw(200, 12, seed=31).float()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if matrix is None else "ignore")
+        product = conjugate_gradients(problem, probs, vector)
+    assert product.dtype == torch.float32
+    expected = jacobian_product(probs.double(), vector.double(), 1.5)
+    error = (product - expected).abs().amax(-1) / expected.abs().amax(-1)
+    assert error.max() < (1e-6 if matrix is None else 1e-2)
+
+
+def test_conjugate_gradients_that_do_not_converge_keep_their_best_iterate():
+    """A product that is no symmetric matrix's: the residual rises again after a few iterations."""
+    slow = Problem(euclidean, 1.0, None, lambda probs, vector: vector + vector.cumsum(-1), 1e-6)
+    probs, vector = torch.full((3, 6), 1 / 6), draw(3, 6, seed=17).float()
+    with pytest.warns(ConvergenceWarning):
+        product = conjugate_gradients(slow, probs, vector)
+    left = vector - product - product.cumsum(-1)
+    left, right = left - left.mean(-1, keepdim=True), vector - vector.mean(-1, keepdim=True)
+    assert (left.norm(dim=-1) <= right.norm(dim=-1)).all()
+
+
+@pytest.mark.parametrize("curvature", [-1.0, 0.0])
+def test_a_regularizer_that_is_not_convex_is_an_error(curvature):
+    flat = regularized(euclidean, hvp=lambda probs, vector: curvature * vector)
     scores = torch.zeros(2, 6, requires_grad=True)
     with pytest.raises(RuntimeError, match="strongly convex"):
-        (concave(scores) * torch.arange(6)).sum().backward()
+        (flat(scores) * torch.arange(6)).sum().backward()
 
 
 def test_a_second_derivative_is_refused():
