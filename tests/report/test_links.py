@@ -6,16 +6,12 @@ import pytest
 from links import dead_links
 
 RESULTS = Path(__file__).parents[2] / "results"
-REPORTS = sorted(RESULTS.glob("*/report.html"))
+REPORTS = [RESULTS / scale / "report.html" for scale in ("small", "subset", "full")]
 
 
 @pytest.mark.parametrize("report", REPORTS, ids=lambda path: path.parent.name)
 def test_committed_reports_have_no_dead_link(report: Path) -> None:
     assert dead_links(report) == []
-
-
-def test_results_of_all_real_corpora_are_committed() -> None:
-    assert {"small", "subset", "full"} == {report.parent.name for report in REPORTS}
 
 
 def test_dead_links_are_found(tmp_path: Path) -> None:
