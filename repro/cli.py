@@ -300,10 +300,9 @@ def reproduce(parsed: argparse.Namespace) -> int:
     done = reproduce(
         names, scale, overrides, columns=columns, fresh=parsed.fresh, dry_run=parsed.dry_run
     )
-    failed = print_failures(done.outcomes)
     if done.report is not None:
-        print(done.report)
-    return 1 if failed else 0
+        print(done.report, flush=True)
+    return 1 if print_failures(done.outcomes, done.report) else 0
 
 
 def _confirmed(names: Sequence[str], scale: str, overrides: Sequence[str], fresh: bool) -> bool:

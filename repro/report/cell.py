@@ -9,6 +9,9 @@ from repro.evaluation.metrics import metric_of
 from repro.results import Comparison, Measurement, Record
 
 MISSING = "—"
+FAILED = "failed"
+FAILED_MARK = "!"
+"""Mark of values that lack a seed because a run failed."""
 BLANK = ""
 SIGN = "*"
 LEVEL = 0.05
@@ -41,6 +44,7 @@ class Cell:
         published_std: the standard deviation that the paper prints, None if it prints none.
         runs: label, value and run of each of ``values``.
         marks: signs of the departures from the paper's protocol, explained below the table.
+        failed: whether a run of the cell failed.
     """
 
     values: tuple[float, ...]
@@ -53,6 +57,7 @@ class Cell:
     marks: str = ""
     runs: tuple[CellRunLink, ...] = ()
     more_digits: int = 0
+    failed: bool = False
 
     @property
     def significant(self) -> bool:
@@ -85,15 +90,18 @@ class Cell:
     def text(self) -> str:
         """Format as ``mean* ± std``, plus ``(found/wanted)`` if incomplete; ``—`` without values.
 
+        ``failed`` stands for a cell without values if a run failed.
+
         ``*`` marks a significant difference from the baseline; the marks of departures come last.
         """
         if self.mean is None:
-            return MISSING
+            return FAILED if self.failed else MISSING
         digits = self.digits + self.more_digits
         spread = BLANK if self.std is None else f" ± {self.std:.{digits}f}"
         count = BLANK if self.found == self.wanted else f" ({self.found}/{self.wanted})"
         sign = SIGN if self.significant else BLANK
-        return f"{self.mean:.{digits}f}{sign}{spread}{count}{self.marks}"
+        failed = FAILED_MARK if self.failed else BLANK
+        return f"{self.mean:.{digits}f}{sign}{spread}{count}{self.marks}{failed}"
 
     @property
     def published_text(self) -> str:

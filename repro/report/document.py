@@ -16,7 +16,7 @@ from repro.report.breakdown import (
     tuning_grid,
     tuning_remarks,
 )
-from repro.report.cell import COLLAPSE, COLLAPSE_RANGES, MISSING
+from repro.report.cell import COLLAPSE, COLLAPSE_RANGES, FAILED_MARK, MISSING
 from repro.report.claims import ClaimsOfPaper, claims_by_paper, judge_claims
 from repro.report.figure_view import FigureView, figure_view
 from repro.report.figures import (
@@ -40,12 +40,11 @@ from repro.report.table import (
     COLLAPSED,
     DIVERGED,
     EARLIER,
-    CellKey,
     Table,
     build_table,
     marked_departures,
 )
-from repro.results import Archive, Comparison, Measurement, ResultsError, figure_path, run_folder
+from repro.results import Archive, Measurement, ResultsError, figure_path, run_folder
 from repro.results.sweeps import read_sweeps
 
 _log = logging.getLogger(__name__)
@@ -182,6 +181,7 @@ class Document:
         references: bibliographic references by name of the paper's folder.
         sweeps: multiruns, the last one first.
         finished: end of each run, ISO 8601; blank if unknown.
+        failures: one line for each failed run: its ID, the cells that lack it, and the reason.
     """
 
     scale: str
@@ -192,6 +192,7 @@ class Document:
     references: Mapping[str, Reference] = field(default_factory=dict)
     sweeps: tuple[SweepView, ...] = ()
     finished: Mapping[str, str] = field(default_factory=dict)
+    failures: tuple[str, ...] = ()
 
     @property
     def papers(self) -> list[PaperView]:
@@ -266,7 +267,22 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
         references={one.paper: one.reference for one in load_claims() if one.reference},
         sweeps=tuple(sorted(sweeps, key=lambda view: view.finished, reverse=True)),
         finished={record.run_id: record.finished for record in archive.records},
+        failures=tuple(_failures(archive)),
     )
+
+
+def _failures(archive: Archive) -> Iterator[str]:
+    """Describe each failed run."""
+    places = defaultdict[str, list[str]](list)
+    for name in list_experiments() if archive.failures else ():
+        experiment = load_experiment(name)
+        if archive.scale in experiment.scales:
+            for (row, column), folders in archive.failed_cells(experiment).items():
+                for folder in folders:
+                    places[folder.run_id].append(f"{name} ({row}, {column})")
+    for folder, _ in archive.failures:
+        cells = "; ".join(places[folder.run_id])
+        yield " ".join(filter(None, (folder.run_id, f"in {cells}:" if cells else "", folder.error)))
 
 
 def sweep_document(archive: Archive, name: str) -> Document:
@@ -291,14 +307,16 @@ def _part(
         return Absent(name, title, f"has no {scale} scale", "")
     try:
         records = [] if experiment.computed else archive.measurements(experiment)
-        if not (records or experiment.computed):
+        failed = archive.failed_cells(experiment)
+        if not (records or failed or experiment.computed):
             return Absent(name, title, NOT_RUN, command)
         undrawn = _gather(archive, experiment, records, renewed)
         data = read_figure_data(results_dir, scale, name)
         figure = None if data is None else figure_view(results_dir, scale, experiment, data)
         if not experiment.computed:
             comparisons = compare_rows(experiment, records, scale, comparer, compute=renewed)
-            return build_section(experiment, records, scale, figure, comparisons, undrawn)
+            table = build_table(experiment, records, scale, comparisons, failed)
+            return build_section(table, records, figure, undrawn)
         if data is None or figure is None:
             return Absent(name, title, NEEDS_NO_RUN, command)
         assert data.origin is not None
@@ -348,19 +366,20 @@ def _gather(
 
 
 def build_section(
-    experiment: Experiment,
+    table: Table,
     records: Sequence[Measurement],
-    scale: str,
-    figure: FigureView | None,
-    comparisons: Mapping[CellKey, Comparison] | None = None,
+    figure: FigureView | None = None,
     undrawn: str = NOT_DRAWN,
 ) -> Section:
     """Lay out one artefact.
 
-    ``figure`` is its drawing and ``undrawn`` the reason if there is none; the other arguments are
-    those of :func:`build_table`.
+    Args:
+        table: its cells.
+        records: all measurements of the artefact at the scale of the table, in any order.
+        figure: its drawing.
+        undrawn: the reason if there is no drawing.
     """
-    table = build_table(experiment, records, scale, comparisons)
+    experiment, scale = table.experiment, table.scale
     grids, shown = tuple(table_grids(table)), experiment.kind == "table"
     measured = [cell for row in table.rows for cell in row.cells if cell.found]
     everywhere = all(EARLIER in cell.marks for cell in measured)
@@ -423,6 +442,8 @@ def _signs(table: Table, records: Sequence[Measurement], everywhere: bool) -> It
         yield (
             "(n/N): only n of the N seeds of the column have been run with one version of the code."
         )
+    if failed := [place for place, cell in cells if cell.failed]:
+        yield f"{FAILED_MARK} a run failed: {'; '.join(failed)}."
     yield _earlier_note(table, records, everywhere)
     if diverged := dict.fromkeys(record.run_id for record in records if record.diverged):
         yield f"{DIVERGED} the training diverged: {', '.join(diverged)}."

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from repro.evaluation.metrics import metric_of
-from repro.report.cell import MISSING, number_text
+from repro.report.cell import FAILED, MISSING, number_text
 from repro.report.charts import Chart
 from repro.report.claims import GENERATED, METHOD, Verdict
 from repro.report.document import Document
@@ -67,6 +67,7 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
         linked={section.anchor for section in document.sections},
         drawings={anchor: Markup(svg.read_text(encoding="utf-8")) for anchor, svg in drawn.items()},
         missing=MISSING,
+        failed=FAILED,
         pages=f"{above}{PAGES}",
         paged=paged,
         margin_of=partial(margin_of, generated=generated),

@@ -1,7 +1,7 @@
 """Tables as data: one cell per row and column of an experiment, filled from its records."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, log10
@@ -111,6 +111,7 @@ def build_table(
     records: Sequence[Measurement],
     scale: str,
     comparisons: Mapping[CellKey, Comparison] | None = None,
+    failed: Collection[tuple[str, str]] = (),
 ) -> Table:
     """Lay out the records of an experiment.
 
@@ -119,6 +120,7 @@ def build_table(
         records: measurements of this experiment at this scale, in any order.
         scale: one of the experiment's scales.
         comparisons: paired tests of the cells against the baseline.
+        failed: rows and columns of the cells of which a run failed.
 
     Returns:
         A cell for every row and column, empty where no run is recorded.
@@ -156,6 +158,7 @@ def build_table(
                 comparable=cell.comparable and not departs,
                 comparison=(comparisons or {}).get((label, column.name, column.metric)),
                 marks="".join(mark for mark, _ in concerned) + cell.marks,
+                failed=(label, column.name) in failed,
             )
             cells.append(cell)
         rows.append(TableRow(label, tuple(label.split(ROW_SEPARATOR)), tuple(cells)))

@@ -6,16 +6,18 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
+
+import yaml
 
 from repro import NUMERIC_EPOCH
 from repro.config.experiment import Experiment, list_experiments, load_experiment
-from repro.config.identity import changes_numbers
+from repro.config.identity import changes_numbers, flattened
 from repro.config.planning import PlannedRun, Plans, may_match, plan_runs
 from repro.evaluation.metrics import best_value
 from repro.results.layout import plans_path
 from repro.results.record import Record
-from repro.results.store import read_records
+from repro.results.store import RunFolder, list_runs, read_records
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,15 @@ class Archive:
         return read_records(self.results_dir, self.scale)
 
     @cached_property
+    def failures(self) -> list[tuple[RunFolder, dict[str, Any]]]:
+        """Folders of failed runs with their settings, sorted by name.
+
+        A folder whose configuration cannot be read has no settings.
+        """
+        failed = (one for one in list_runs(self.results_dir, self.scale) if one.status == "failed")
+        return [(folder, _settings(folder)) for folder in failed]
+
+    @cached_property
     def _by_seed(self) -> dict[int | None, list[Record]]:
         found = defaultdict(list)
         for record in self.records:
@@ -111,15 +122,14 @@ class Archive:
         overrides = (*run.overrides, *self._extra.get(run.experiment, ()))
         if overrides not in self._found:  # artefacts share many configurations
             self._found[overrides] = max(
-                (one for one in self._by_seed[run.seed] if self._matches(overrides, one)),
+                (one for one in self._by_seed[run.seed] if self._matches(overrides, one.settings)),
                 key=lambda one: (one.epoch, one.finished, one.run_id),
                 default=None,
             )
         return self._found[overrides]
 
-    def _matches(self, overrides: tuple[str, ...], record: Record) -> bool:
-        """Return whether a run has the configuration that overrides compose."""
-        known = record.settings
+    def _matches(self, overrides: tuple[str, ...], known: Mapping[str, Any]) -> bool:
+        """Return whether settings with dotted keys are those that overrides compose."""
         return may_match(overrides, known) and all(
             known.get(key, ...) == value for key, value in self.plans[overrides].items()
         )
@@ -128,12 +138,7 @@ class Archive:
         """Return every metric of every recorded run of an artefact, including tuning runs."""
         if experiment.name in self._measured:
             return self._measured[experiment.name]
-        # If a setting is tuned, the plan depends on the outcomes of earlier runs.
-        new, planned = list(plan_runs(experiment, self.scale)), list[PlannedRun]()
-        while new:
-            planned += new
-            found = {run: self.find(run) for run in planned}
-            new = following_runs(experiment, self.scale, found)
+        planned = self._planned(experiment)
         known = [(run, match) for run in planned if (match := self.find(run)) is not None]
         # A cell that shows an ensemble needs the one whose members are exactly its runs.
         shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
@@ -156,6 +161,26 @@ class Archive:
         self._measured[experiment.name] = measured
         return measured
 
+    def _planned(self, experiment: Experiment) -> list[PlannedRun]:
+        """Return the runs of an artefact; if a setting is tuned, outcomes decide on later ones."""
+        new, planned = list(plan_runs(experiment, self.scale)), list[PlannedRun]()
+        while new:
+            planned += new
+            found = {run: self.find(run) for run in planned}
+            new = following_runs(experiment, self.scale, found)
+        return planned
+
+    def failed_cells(self, experiment: Experiment) -> dict[tuple[str, str], list[RunFolder]]:
+        """Return the failed runs of an artefact by row and column; a repeated one is no failure."""
+        found = defaultdict[tuple[str, str], list[RunFolder]](list)
+        for run in self._planned(experiment) if self.failures and not experiment.computed else ():
+            overrides = (*run.overrides, *self._extra.get(run.experiment, ()))
+            if self.find(run) is None:
+                found[run.row, run.column] += [
+                    folder for folder, known in self.failures if self._matches(overrides, known)
+                ]
+        return {cell: folders for cell, folders in found.items() if folders}
+
     def artefacts_of(self, record: Record) -> list[str]:
         """Return the names of the artefacts that plan the run of a record."""
         found: list[str] = []
@@ -168,10 +193,19 @@ class Archive:
                     continue
                 tuned = record.settings.get(run.setting, run.value)
                 same = replace(run, seed=record.seed, value=tuned).overrides
-                if self._matches(same, record):
+                if self._matches(same, record.settings):
                     found.append(name)
                     break
         return found
+
+
+def _settings(folder: RunFolder) -> dict[str, Any]:
+    """Read the configuration of a run with dotted keys; empty if it is not there or damaged."""
+    try:
+        content = yaml.safe_load(folder.config.read_bytes())
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    return flattened(content) if isinstance(content, dict) else {}
 
 
 def following_runs(

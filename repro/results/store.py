@@ -72,6 +72,14 @@ class RunFolder:
         return "running" if self.path.is_dir() else "absent"
 
     @property
+    def error(self) -> str:
+        """Why the run failed: the last line of its traceback; blank if it has none."""
+        with suppress(OSError):
+            lines = self.traceback.read_text(encoding="utf-8", errors="replace").splitlines()
+            return next((line for line in reversed(lines) if line.strip()), "")
+        return ""
+
+    @property
     def own_examples(self) -> "RunFolder":
         """Folder of the model's outputs for the inputs of ``experiments/examples``.
 

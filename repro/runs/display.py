@@ -190,16 +190,8 @@ class SweepDisplay:
             return
         line = f"[{_COLOURS[state.status]}]{state.status:>6}[/] {state.folder.run_id}"
         line += f" {self._counted}  {escape(state.label)}[dim]{self._time_left()}[/]"
-        error = last_line(state.folder) if state.status == "failed" else ""
+        error = state.folder.error if state.status == "failed" else ""
         self.print(line + (f"\n       {escape(error)}" if error else ""))
-
-
-def last_line(folder: RunFolder) -> str:
-    """Return why a run failed: the last line of its traceback."""
-    with suppress(OSError):
-        lines = folder.traceback.read_text(encoding="utf-8", errors="replace").splitlines()
-        return next((line for line in reversed(lines) if line.strip()), "")
-    return ""
 
 
 @dataclass(frozen=True)

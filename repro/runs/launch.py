@@ -35,7 +35,7 @@ from repro.config.compose import (
 from repro.config.errors import ConfigError
 from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.sweeps import swept, write_sweep
-from repro.runs.display import RunState, SweepDisplay, last_line, read_sweep
+from repro.runs.display import RunState, SweepDisplay, read_sweep
 from repro.runs.execute import Job, Outcome, RunFailedError, execute, locate, monitored
 from repro.runs.locking import announce, is_claimed
 from repro.runs.show import run_state
@@ -351,7 +351,7 @@ def outcome_of(job: Job, was_done: bool = False) -> Outcome:
     if job.folder.status == "done":
         return job.outcome("skipped" if was_done else "done")
     if job.folder.status == "failed":
-        return job.outcome("failed", last_line(job.folder))
+        return job.outcome("failed", job.folder.error)
     return job.outcome("open", "the run did not finish")
 
 
@@ -364,14 +364,19 @@ def print_plan(jobs: Sequence[Job]) -> None:
     print(f"{len(jobs)} runs, {statuses.count('done')} of them done")
 
 
-def print_failures(outcomes: Sequence[Outcome]) -> int:
-    """Print the failed runs, if any, without wrapping lines; return their number."""
-    failed = [outcome for outcome in outcomes if outcome.status == "failed"]
-    lines = [f"{len(failed)} of {len(outcomes)} runs failed"] if failed else []
+def print_failures(outcomes: Sequence[Outcome], report: Path | None = None) -> int:
+    """Print the failed runs, if any, without wrapping lines; return their number.
+
+    The last line tells how many there are, and which report marks them.
+    """
+    failed, lines = [outcome for outcome in outcomes if outcome.status == "failed"], list[str]()
     for outcome in failed:
         trace = outcome.folder / "traceback.txt"
         lines += [f"{outcome.run_id}  {outcome.label}", f"    {outcome.error}"]
         lines += [f"    {trace}"] if trace.exists() else []
+    if failed:
+        marked = "" if report is None else f"; {report} marks them"
+        lines.append(f"{len(failed)} of {len(outcomes)} runs failed{marked}")
     for line in lines:
         print(line, file=sys.stderr)
     return len(failed)

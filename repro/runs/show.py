@@ -12,7 +12,7 @@ from rich.console import Console
 
 from repro.errors import UserError
 from repro.results import Record, ResultsError, RunFolder, find_run, recent_runs, run_folder
-from repro.runs.display import RunState, last_line, read_sweep
+from repro.runs.display import RunState, read_sweep
 from repro.runs.locking import is_claimed
 
 DIVERGED = "its training diverged; try a lower training.learning_rate"
@@ -148,7 +148,7 @@ def sweep_status(results_dir: Path, name: str | None) -> Facts:
         run = run_folder(folder.parents[2], folder.parents[1].name, run_id)
         state = RunState(run, label)
         state.poll()
-        text = last_line(run) if state.status == "failed" else state.text
+        text = run.error if state.status == "failed" else state.text
         progress = text if state.status != "done" and run.path.exists() else ""
         row = {"run_id": run_id, "status": state.status, "label": label, "progress": progress}
         rows.append(row)

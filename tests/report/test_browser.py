@@ -17,6 +17,7 @@ from repro.report.document import Document, build_section
 from repro.report.many_runs import comparison_page, list_page
 from repro.report.mapping_page import write_mapping_page
 from repro.report.render_html import CHARTS, STYLE, html_report, html_run, template_text
+from repro.report.table import build_table
 from repro.results import Archive, Measurement, publish
 
 ERRORS = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"}
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium")
 @pytest.fixture
 def page(tmp_path: Path, experiment: Experiment, records: list[Measurement]) -> Iterator[Page]:
     found = [replace(record, scale="demo") for record in records]
-    section = build_section(experiment, found, "demo", None)
+    section = build_section(build_table(experiment, found, "demo"), found)
     file = tmp_path / "report.html"
     file.write_text(html_report(Document("demo", "A warning.", (section,), ())), encoding="utf-8")
     with Page(file) as opened:

@@ -128,7 +128,7 @@ def test_the_report_shows_the_whole_grid_and_what_is_missing(
     remarks = tuning_remarks(tuned, grid, "full")
     assert "chosen for each cell by dev/uas of the first seed among 0.1, 0.2, 0.4" in remarks[0]
     assert remarks[1] == "Not every value of the grid has been run for: 1 / b / avg."
-    section = build_section(tuned, grid, "full", None)
+    section = build_section(build_table(tuned, grid, "full"), grid)
     assert set(remarks) <= set(section.notes)
     assert any(detail.title.startswith("dev/uas for each") for detail in section.details)
     assert tuning_grid(tuned, [], "full") is None

@@ -90,7 +90,7 @@ def test_columns_without_a_value_are_left_out_and_named(
     table = build_table(experiment, some, "demo")
     for grid in table_grids(table):
         assert titles(grid) == ["output α", "attention α", "avg"]
-    notes = build_section(experiment, some, "demo", None).notes
+    notes = build_section(build_table(experiment, some, "demo"), some).notes
     assert notes[0] == "No value at this scale: ens."
 
 
@@ -182,9 +182,11 @@ def test_a_table_is_cut_where_its_labels_and_values_together_are_too_wide(
     experiment: Experiment, records: list[Measurement]
 ) -> None:
     demo = at_demo(records)
-    assert len(build_section(experiment, demo, "demo", None).parts) == 2  # beside each other
+    assert (
+        len(build_section(build_table(experiment, demo, "demo"), demo).parts) == 2
+    )  # beside each other
     long = Published(other_rows={"o" * 110: {"avg": 1.0, "ens": 96.0}})
-    section = build_section(replace(experiment, published=long), demo, "demo", None)
+    section = build_section(build_table(replace(experiment, published=long), demo, "demo"), demo)
     assert section.stacked
     assert [titles(ours) for ours, _ in section.parts] == [
         ["output α", "attention α", "avg"],

@@ -22,6 +22,7 @@ from repro.report.render_csv import csv_table
 from repro.report.render_html import html_report
 from repro.report.render_latex import escape_latex, latex_table
 from repro.report.render_markdown import escape_markdown, markdown_report, markdown_table
+from repro.report.table import build_table
 from repro.results import Measurement
 
 Make = Callable[..., Measurement]
@@ -67,12 +68,12 @@ def document(section: Section, scale: str = "full") -> Document:
 
 def at_demo(experiment: Experiment, records: list[Measurement]) -> Section:
     demo = [replace(record, scale="demo") for record in records]
-    return build_section(experiment, demo, "demo", None)
+    return build_section(build_table(experiment, demo, "demo"), demo)
 
 
 @pytest.fixture
 def section(experiment: Experiment, records: list[Measurement]) -> Section:
-    return build_section(experiment, records, "full", None)
+    return build_section(build_table(experiment, records, "full"), records)
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def hostile(make_record: Make) -> Section:
     names = ("run_id", "row", "column", "signature", "corpus", "commit", "device", "versions")
     record = make_record(**dict.fromkeys(names, HOSTILE))
     language = replace(record, metric=f"test/accuracy/{HOSTILE.replace('/', '')}")
-    return build_section(experiment, [record, language], "full", None)
+    return build_section(build_table(experiment, [record, language], "full"), [record, language])
 
 
 def test_html_shows_numbers_provenance_and_command(section: Section) -> None:
@@ -113,7 +114,7 @@ def test_html_shows_numbers_provenance_and_command(section: Section) -> None:
 
 def test_a_single_seed_has_no_spread(experiment: Experiment, records: list[Measurement]) -> None:
     alone = replace(experiment, seeds=[1])
-    facts = dict(build_section(alone, records, "full", None).facts)
+    facts = dict(build_section(build_table(alone, records, "full"), records).facts)
     assert facts["cells"] == "one run, seed 1; — without runs"
 
 
@@ -121,7 +122,7 @@ def test_counts_of_runs_and_divergence_are_explained_in_every_format(
     experiment: Experiment, records: list[Measurement]
 ) -> None:
     diverged = [replace(one, diverged=one.run_id == "b3") for one in records]
-    one = build_section(experiment, diverged, "full", None)
+    one = build_section(build_table(experiment, diverged, "full"), diverged)
     assert one.table.rows[1].cells[0].text == "42.00 ± 1.41 (2/3)‡"
     assert one.table.rows[0].cells[0].text == "52.00 ± 1.00"
     assert one.signs == (
@@ -132,14 +133,14 @@ def test_counts_of_runs_and_divergence_are_explained_in_every_format(
         assert "n of the N seeds of the column have been run" in text
         assert "the training diverged: b3" in text
     whole = [one for one in records if one.row == "1 / a"]
-    assert build_section(experiment, whole, "full", None).signs == ()
+    assert build_section(build_table(experiment, whole, "full"), whole).signs == ()
 
 
 def test_a_collapsed_seed_is_explained_and_all_seeds_are_shown_on_hovering(
     experiment: Experiment, records: list[Measurement]
 ) -> None:
     fallen = [replace(one, value=12.0) if one.run_id == "a2" else one for one in records]
-    one = build_section(experiment, fallen, "full", None)
+    one = build_section(build_table(experiment, fallen, "full"), fallen)
     assert "(1 / a, avg)" in " ".join(one.signs)
     assert 'title="seed 1: 51.00\nseed 2: 12.00\nseed 3: 53.00"' in html_report(document(one))
     assert "\\P{}" in latex_table(one)
@@ -149,7 +150,7 @@ def test_at_most_three_notes_are_visible_and_explanations_of_signs_come_first(
     experiment: Experiment, records: list[Measurement]
 ) -> None:
     notes = [f"Note {number}." for number in range(5)]
-    one = build_section(replace(experiment, notes=notes), records, "full", None)
+    one = build_section(build_table(replace(experiment, notes=notes), records, "full"), records)
     visible, folded = one.remarks
     assert visible == (
         "(n/N): only n of the N seeds of the column have been run with one version of the code.",
@@ -167,7 +168,7 @@ def test_figures_that_are_not_drawn_do_not_count(
     section: Section, figure_experiment: Experiment, make_record: Make
 ) -> None:
     run = make_record(column="dev", metric="dev/accuracy")
-    figure = build_section(figure_experiment, [run], "full", None)
+    figure = build_section(build_table(figure_experiment, [run], "full"), [run])
     both = replace(document(section), sections=(section, figure))
     assert both.summary.startswith("1 of 3 tables and figures")
     assert both.papers[0].coverage.startswith("1 artefact ")
@@ -337,7 +338,7 @@ def wide(make_record: Callable[..., Measurement]) -> Section:
         rows=[Axis("attention", {"oscarmax (as published)": []})], columns=columns, seeds=[1],
     )  # fmt: skip
     found = [make_record(row="oscarmax (as published)", column=one.name) for one in columns]
-    return build_section(experiment, found, "full", None)
+    return build_section(build_table(experiment, found, "full"), found)
 
 
 def test_wide_latex_tables_are_cut_at_groups(wide: Section) -> None:

@@ -38,7 +38,8 @@ def compared(experiment: Experiment) -> Experiment:
 
 
 def section(experiment: Experiment, records: list[Measurement], *found: Comparison) -> Section:
-    return build_section(experiment, records, "full", None, dict(zip([CELL], found, strict=False)))
+    compared = dict(zip([CELL], found, strict=False))
+    return build_section(build_table(experiment, records, "full", compared), records)
 
 
 def test_a_significant_cell_bears_the_sign(
