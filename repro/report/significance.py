@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from repro.checksums import DamagedFileError
@@ -18,7 +18,7 @@ from repro.results import (
     Measurement,
     ResultsError,
     read_comparisons,
-    run_folder,
+    read_statistics,
     write_comparisons,
 )
 
@@ -42,7 +42,7 @@ class Comparer:
         self._place = results_dir, scale
         self._known = read_comparisons(results_dir, scale)
         self._changed = False
-        self._read = cache(lambda run: run_folder(results_dir, scale, run).read_statistics())
+        self._read = cache(partial(read_statistics, results_dir, scale))
 
     def compare(self, pairs: Pairs, compute: bool = True) -> Comparison | None:
         """Look up or compute the test of one metric of runs against the baseline.
@@ -61,7 +61,7 @@ class Comparer:
             return self._known.get(identity)
         try:
             kept = [[self._read(record.run_id) for record in side] for side in sides]
-        except DamagedFileError as error:
+        except (DamagedFileError, ResultsError) as error:
             _log.warning("%s", error)
             return None
         if any(metric not in arrays for side in kept for arrays in side):

@@ -27,6 +27,7 @@ from repro.results.store import (
     list_runs,
     publish,
     read_records,
+    read_statistics,
     recent_runs,
     run_folder,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "read_comparisons",
     "read_record",
     "read_records",
+    "read_statistics",
     "recent_runs",
     "record_path",
     "require_writable",

@@ -41,6 +41,11 @@ def record_path(results_dir: Path, scale: str, run_id: str) -> Path:
     return results_dir / scale / "records" / f"{run_id}.json"
 
 
+def statistics_path(results_dir: Path, scale: str, run_id: str) -> Path:
+    """Return the path of the sufficient statistics of one finished run, kept with its record."""
+    return results_dir / scale / "statistics" / f"{run_id}.npz"
+
+
 def comparisons_path(results_dir: Path, scale: str) -> Path:
     """Return the path of the paired tests between runs of one scale."""
     return results_dir / scale / "significance.csv"

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from repro import checksums
-from repro.atomic import atomic_write_json, atomic_write_text
+from repro.atomic import atomic_write_bytes, atomic_write_json, atomic_write_text
 from repro.checksums import MANIFEST, DamagedFileError
 from repro.errors import ResultsError
 from repro.results import files
 from repro.results.files import Array, Row
-from repro.results.layout import record_path, runs_dir
+from repro.results.layout import record_path, runs_dir, statistics_path
 from repro.results.record import Record, read_record
 
 _log = logging.getLogger(__name__)
@@ -295,10 +295,28 @@ def recent_runs(results_dir: Path) -> list[RunFolder]:
 
 
 def publish(results_dir: Path, record: Record) -> Path:
-    """Write the record of a finished run to the records of its scale and return its path."""
-    path = record_path(results_dir, record.scale, record.run_id)
-    atomic_write_text(path, record.to_json() + "\n")
-    return path
+    """Write the record of a finished run to the records of its scale and return its path.
+
+    Its statistics are copied beside the records: they hold sums of each example and no text, and
+    paired tests need them when the folder is gone.
+    """
+    place = results_dir, record.scale, record.run_id
+    statistics = run_folder(*place).statistics
+    if statistics.exists():
+        atomic_write_bytes(statistics_path(*place), statistics.read_bytes())
+    atomic_write_text(record_path(*place), record.to_json() + "\n")
+    return record_path(*place)
+
+
+def read_statistics(results_dir: Path, scale: str, run_id: str) -> dict[str, Array]:
+    """Read the statistics of a run from its folder, or else from the copy beside its record.
+
+    Raises:
+        ResultsError: the file is damaged.
+    """
+    kept = statistics_path(results_dir, scale, run_id)
+    found = run_folder(results_dir, scale, run_id).read_statistics()
+    return found or (files.read_arrays(kept) if kept.exists() else {})
 
 
 def read_records(results_dir: Path, scale: str) -> list[Record]:

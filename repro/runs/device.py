@@ -49,12 +49,16 @@ def prepare_device(config: HardwareConfig) -> torch.device:
 
 
 def describe_device(device: torch.device) -> str:
-    """Describe type and model of a device, with the number of threads on a CPU."""
+    """Describe type and model of a device; on a CPU, with instruction set and number of threads.
+
+    Sums take another order with each instruction set, so that equal bits need an equal one.
+    """
     if device.type == "cuda":
         several = f", {distributed.size()} GPUs" if distributed.size() > 1 else ""
         return f"cuda ({torch.cuda.get_device_name(device)}{several})"
     several = f", processes: {distributed.size()}" if distributed.size() > 1 else ""
-    return f"cpu ({processor()}, threads: {torch.get_num_threads()}{several})"
+    instructions = torch.backends.cpu.get_cpu_capability()
+    return f"cpu ({processor()}, threads: {torch.get_num_threads()}{several}, {instructions})"
 
 
 def kernels_in_use() -> dict[str, str]:

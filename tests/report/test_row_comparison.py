@@ -1,9 +1,11 @@
 """Rows of a table against its baseline, from made-up runs with known statistics."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import measured
 import numpy as np
 import pytest
 from measured import MEASUREMENT
@@ -16,7 +18,8 @@ from repro.evaluation.sufficient_statistics import (
     ratios,
 )
 from repro.report.significance import Comparer, compare_rows
-from repro.results import Comparison, Measurement, ResultsError, run_folder
+from repro.results import Comparison, Measurement, ResultsError, publish, run_folder
+from repro.results.layout import statistics_path
 
 EXPERIMENT = Experiment(
     paper="paper2020",
@@ -98,6 +101,23 @@ def test_without_baseline_statistics_or_common_examples_there_is_none(
     store(tmp_path, "softmax-2", OUTCOMES["softmax", 2][:-1])  # a setting cuts the test set
     assert compared(EXPERIMENT, runs, tmp_path) == []
     run_folder(tmp_path, "demo", "softmax-2").statistics.unlink()
+    assert compared(EXPERIMENT, runs, tmp_path) == []
+
+
+def test_statistics_kept_with_records_serve_once_the_folders_are_gone(
+    runs: list[Measurement], tmp_path: Path
+) -> None:
+    expected = compared(EXPERIMENT, runs, tmp_path)
+    names = {one.run_id for one in runs}
+    for run_id in names:
+        publish(tmp_path, replace(measured.RECORD, run_id=run_id, scale="demo"))
+        shutil.rmtree(run_folder(tmp_path, "demo", run_id).path)
+    assert compared(EXPERIMENT, runs, tmp_path) == expected
+    for run_id in names:  # a flipped bit makes no other test
+        path = statistics_path(tmp_path, "demo", run_id)
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
     assert compared(EXPERIMENT, runs, tmp_path) == []
 
 
