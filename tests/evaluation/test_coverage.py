@@ -44,6 +44,10 @@ def test_drop_counts_source_words_not_links():
     assert drop_counts([ours, frozenset()], [gold, frozenset()]).tolist() == [[2, 3], [0, 0]]
 
 
+def test_a_translation_without_links_drops_every_aligned_word():
+    assert drop_counts([frozenset()], [frozenset({(0, 0), (2, 1)})]).tolist() == [[2, 2]]
+
+
 def test_lists_of_different_length_are_refused():
     with pytest.raises(ValueError, match=r"shorter|longer"):
         rep_counts([["a"]], [])
