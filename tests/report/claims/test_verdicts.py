@@ -172,10 +172,11 @@ def test_a_tie_is_no_success_among_several_columns() -> None:
     assert result.verdict is Verdict.UNDECIDED
 
 
-def test_data_that_are_too_small_decide_nothing() -> None:
+@pytest.mark.parametrize("b", [1, 3])
+def test_data_that_are_too_small_decide_nothing(b: float) -> None:
     of = experiment()
     of.scales["demo"].too_small = "ten pairs"
-    result = judged(A_BEATS_B, exact(a=2, b=1), of)
+    result = judged(A_BEATS_B, exact(a=2, b=b), of)
     assert (result.verdict, result.reason) == (Verdict.UNDECIDED, "ten pairs")
 
 
@@ -264,6 +265,8 @@ def test_columns_are_counted_or_averaged() -> None:
     partial = judged(average, values, of)
     assert partial.verdict is Verdict.UNDECIDED
     assert partial.reason.startswith("2 of 3 columns measured")
+    contrary = Order(better=["b"], than=["a"], average=True)
+    assert judged(contrary, values, of).verdict is Verdict.UNDECIDED
 
 
 @pytest.mark.parametrize(
