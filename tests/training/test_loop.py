@@ -553,3 +553,41 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     torch.save(content, tmp_path / "checkpoint.pt")
     with pytest.raises(CheckpointError, match="not a checkpoint of this model"):
         run(Regression(), tmp_path, max_epochs=4)
+
+
+def test_of_equally_good_validations_the_first_is_kept(tmp_path: Path) -> None:
+    class Level(Regression):
+        scores = (1.0, 2.0, 2.0)
+
+        def validate(self) -> Validation:
+            return Validation(1.0, {"score": self.scores[self.updates // 10 - 1]})
+
+    progress = run(Level(), tmp_path)
+    assert (progress.best, progress.best_epoch, progress.best_step) == (2.0, 4, 20)
+
+
+def test_a_loss_is_compared_with_that_of_the_last_validation_some_epochs_before(
+    tmp_path: Path,
+) -> None:
+    progress = run(Regression(losses=[1.0, 2.0, 1.5]), tmp_path, validate_every=2)
+    assert [row.get("dev_loss") for row in progress.history] == [None, 1.0, None, 2.0, None, 1.5]
+    rates = [row["learning_rate"] for row in progress.history]
+    assert rates == [0.01, 0.01, 0.01, 0.01, 0.005, 0.005]
+
+
+def test_no_update_is_longer_than_the_largest_gradient_allows(tmp_path: Path) -> None:
+    task = Regression()
+    before = [weight.detach().clone() for weight in task.model.parameters()]
+    run(task, tmp_path, optimizer="sgd", learning_rate=2.0, max_grad_norm=0.25, max_steps=1)
+    moved = [w.detach() - old for w, old in zip(task.model.parameters(), before, strict=True)]
+    assert math.hypot(*torch.cat([one.flatten() for one in moved]).tolist()) == pytest.approx(0.5)
+
+
+def test_patience_counts_no_epoch_without_a_validation(tmp_path: Path) -> None:
+    class Falling(Regression):
+        def validate(self) -> Validation:
+            return Validation(1.0, {"score": -float(self.updates)})
+
+    progress = run(Falling(), tmp_path, max_epochs=12, validate_every=2, patience=2)
+    assert len(progress.history) == 6
+    assert progress.best_epoch == 2
