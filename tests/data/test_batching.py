@@ -73,3 +73,9 @@ def test_ordered_batches_rise_in_length(lengths: list[int], batch_size: int) -> 
     flat = [index for batch in batches for index in batch]
     assert flat == sorted(range(len(lengths)), key=lambda index: (lengths[index], index))
     assert all(len(batch) == batch_size for batch in batches[:-1])
+
+
+def test_no_epoch_of_a_run_is_drawn_like_another_epoch_of_another_seed() -> None:
+    pairs = [(seed, epoch) for seed in range(3) for epoch in range(3)]
+    drawn = {str(epoch_batches([1] * 64, 4, seed, epoch)) for seed, epoch in pairs}
+    assert len(drawn) == len(pairs)
