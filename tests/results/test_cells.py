@@ -48,3 +48,13 @@ def test_runs_of_an_earlier_epoch_fill_cells_until_there_are_new_ones(
     assert found(tmp_path, fresh=True) is None
     record("new")
     assert found(tmp_path) == "new"
+
+
+def test_an_earlier_epoch_never_wins_and_of_one_epoch_the_last_run_does(
+    tmp_path: Path, record: Callable[..., str]
+) -> None:
+    record("new", finished="2030-01-01T00:00:00+00:00")
+    record("old", epoch=NUMERIC_EPOCH - 1, finished="2030-01-03T00:00:00+00:00")
+    assert found(tmp_path) == "new"
+    record("again", finished="2030-01-02T00:00:00+00:00")
+    assert found(tmp_path) == "again"
