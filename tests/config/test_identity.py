@@ -1,5 +1,6 @@
 import pytest
 
+from repro import NUMERIC_EPOCH
 from repro.config.compose import compose_run
 from repro.config.identity import ensemble_id, run_id, training_id
 from repro.tasks.nmt import SPEC
@@ -67,3 +68,14 @@ def test_what_training_reads_changes_it(override: str) -> None:
 
 def test_an_ensemble_does_not_depend_on_the_order_of_its_members() -> None:
     assert ensemble_id(["a", "b"]) == ensemble_id(["b", "a"]) != ensemble_id(["a"])
+
+
+def test_the_version_of_the_mathematics_is_part_of_every_identity(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def identities() -> set[str]:
+        return {identity(), training(), ensemble_id(["a"])}
+
+    before = identities()
+    monkeypatch.setattr("repro.config.identity.NUMERIC_EPOCH", NUMERIC_EPOCH + 1)
+    assert not before & identities()
