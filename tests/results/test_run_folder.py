@@ -200,3 +200,21 @@ def test_brackets_that_nest_too_deeply_are_refused(folder: RunFolder) -> None:
         folder.read_record()
     with pytest.raises(ResultsError, match=r"environment\.json: not JSON"):
         folder.read_environment()
+
+
+@pytest.mark.parametrize("torn", [False, True])
+def test_weights_are_reused_only_if_a_whole_manifest_vouches_for_them(
+    folder: RunFolder, torn: bool
+) -> None:
+    folder.mark_running()
+    training = (folder.training, folder.history, folder.model)
+    for path in (*training, folder.statistics):
+        path.write_bytes(b"1")
+    folder.mark_done({})
+    folder.statistics.write_bytes(b"2")
+    if torn:
+        sums = folder.path / "SHA256SUMS"
+        sums.write_bytes(sums.read_bytes()[:-1])
+    folder.reopen_if_damaged()
+    assert folder.status == "running"
+    assert [path.exists() for path in training] == [not torn] * 3
