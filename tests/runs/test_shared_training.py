@@ -82,3 +82,19 @@ def test_side_by_side_runs_of_one_training_share_it(summarizer: list[str]) -> No
     metrics = [job.folder.read_record().metrics for job in jobs]
     speeds = {one["train/tokens_per_second"] for one in metrics}
     assert len(speeds) == 1  # one clock measured one training
+
+
+def test_an_interrupted_run_continues_its_own_training(
+    summarizer: list[str], trainings: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments):  # type: ignore[no-untyped-def]
+        fit(*arguments)
+        raise RuntimeError("before its end was noted")
+
+    begun, fit = locate(compose_run([*summarizer, "decoding.beam_size=1"])), train.fit
+    with monkeypatch.context() as patched:
+        patched.setattr(train, "fit", interrupted)
+        assert execute(begun).status == "failed"
+    other = execute(locate(compose_run(summarizer)))
+    assert execute(begun).status == "done"
+    assert trainings == [begun.folder.path, other.folder, begun.folder.path]
