@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from repro import NUMERIC_EPOCH
+from repro.checksums import DamagedFileError
 from repro.config.compose import compose_run
 from repro.data.sigmorphon import load
 from repro.evaluation.metrics import METRICS
@@ -18,9 +19,10 @@ from repro.evaluation.metrics.inflection import InflectedForms
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.selfcheck import CheckedLauncher
 from repro.results import Record, RunFolder, read_record, record_path
-from repro.runs.execute import execute, locate
+from repro.runs.execute import Job, execute, locate, record_death
 from repro.runs.locking import is_claimed, run_lock
 from repro.runs.train import evaluate_ensemble
+from repro.tasks import CorpusIdentity
 
 
 def numbers(record: Record) -> dict[str, float]:
@@ -240,3 +242,27 @@ def test_an_ensemble_of_members_that_are_not_done_is_refused() -> None:
     )
     with pytest.raises(ValueError, match=r": failed$"):
         evaluate_ensemble([done, failed], "command")  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_a_process_that_died_after_the_end_of_its_run_did_not_fail_it(
+    tmp_path: Path, done: bool
+) -> None:
+    run = Job(compose_run([]), CorpusIdentity("made-up", "f"), RunFolder(tmp_path / "run"))
+    run.folder.mark_running()
+    if done:
+        run.folder.mark_done({})
+    expected = ("done", "") if done else ("failed", "killed")
+    outcome = record_death(run, "killed")
+    assert (outcome.status, outcome.error) == expected
+    assert run.folder.status == outcome.status
+
+
+def test_an_ensemble_of_damaged_weights_is_refused(tiny: list[str]) -> None:
+    member = locate(compose_run(tiny))
+    assert execute(member).status == "done"
+    content = bytearray(member.folder.model.read_bytes())
+    content[-1] ^= 1
+    member.folder.model.write_bytes(content)
+    with pytest.raises(DamagedFileError, match=r"model\.safetensors"):
+        evaluate_ensemble([member], "command")
