@@ -43,3 +43,15 @@ def test_a_large_vocabulary_has_the_same_loss_and_gradients(
 def test_softmax_keeps_its_scores(monkeypatch: pytest.MonkeyPatch, loss: str) -> None:
     monkeypatch.setattr(seq2seq, "LARGE_VOCABULARY", 1)
     assert training(loss).linear_loss is None
+
+
+def test_padding_counts_in_no_statistic_of_teacher_forcing() -> None:
+    task = training("mapping=softmax", "loss.alpha=1.5")
+    task.model.eval()
+    with torch.no_grad():
+        whole = vars(task.teacher_forced(task.ordered(PAIRS)))
+        alone = [vars(task.teacher_forced(task.ordered([pair]))) for pair in PAIRS]
+    symbols = [len(pair.target) + 1 for pair in PAIRS]
+    for name, value in whole.items():
+        parts = (number * one[name] for number, one in zip(symbols, alone, strict=True))
+        assert value == pytest.approx(sum(parts) / sum(symbols), rel=1e-5), name
