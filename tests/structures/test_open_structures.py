@@ -221,3 +221,15 @@ def test_no_additional_parts_between_one_item_and_none() -> None:
     torch.testing.assert_close(found.marginals, expected.marginals)
     assert found.additional.shape == more.shape
     assert SparseMAPLoss(Chain())(unary, Chain().map(unary, more), additional=more).isfinite()
+
+
+def test_a_loss_that_a_rough_solution_makes_negative_is_zero_but_has_its_gradient() -> None:
+    class Subset(Structure):
+        def best(self, scores: Tensor, lengths: Tensor | None) -> Tensor:
+            return (scores > 0).to(scores)
+
+    scores = torch.full((1, 2), 0.4, requires_grad=True)
+    loss = SparseMAPLoss(Subset(), tol=10.0)(scores, torch.zeros(1, 2).long())
+    (grad,) = torch.autograd.grad(loss, scores)
+    assert loss.item() == 0.0  # the score of both parts is 0.8, their penalty is 1
+    assert torch.equal(grad, torch.ones(1, 2))
