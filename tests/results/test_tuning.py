@@ -138,3 +138,11 @@ def test_a_smaller_loss_is_better() -> None:
     assert experiment.tune is not None
     experiment.tune.metric = "dev/tree_loss"
     assert run_to_the_end(experiment, {0.5: 2, 1: 1, 2: 3})[-1] == (6, 1.0)
+
+
+def test_seeds_of_a_column_replace_those_of_the_scale_and_these_those_of_the_artefact() -> None:
+    plan = ScalePlan(seeds=[1], column_seeds={"x": [9, 8]})
+    experiment = tuned(scales={"full": plan, "demo": ScalePlan()})
+    assert experiment.seeds_at("full", "x") == [9, 8]
+    assert experiment.seeds_at("full", "y") == [1]
+    assert experiment.seeds_at("demo", "x") == [4, 5, 6]
