@@ -111,3 +111,10 @@ def test_forbidden_entries_above_two_in_double_precision():
     assert_close(probs[0, ::2], entmax(scores[0, ::2], 2.5), ABSOLUTE)
     assert probs[0, 1] == 0
     assert probs[1].tolist() == [1, 0, 0]
+
+
+def test_rows_below_one_and_above_two_are_solved_as_each_alone():
+    alphas = torch.tensor([0.5, 1.5, 3.0, 5.0], dtype=torch.float64)
+    scores = torch.randn(4, 8, dtype=torch.float64)
+    alone = [entmax(row, alpha) for row, alpha in zip(scores, alphas.tolist(), strict=True)]
+    assert_close(entmax(scores, alphas[:, None]), torch.stack(alone), ABSOLUTE)
