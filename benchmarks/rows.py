@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from benchmarks.timing import Work
 from repro.losses import CrossEntropyLoss, EntmaxLoss, SparsemaxLoss, linear_entmax_loss
 from repro.mappings import MAPPINGS, entmax, sparsemax
 from repro.structures import Arborescence, LinearChain, Matching, Structure, sparsemap
@@ -57,6 +56,23 @@ def target_for(device: str, threads: int, name: str, shape: Shape) -> float | No
     return None
 
 
+class BothWays(NamedTuple):
+    """Pass that evaluates a function and its gradients with respect to ``leaves``."""
+
+    function: Callable[..., Tensor]
+    leaves: Sequence[Tensor]
+    grad: Tensor | None = None
+
+    def __call__(self) -> object:
+        """Evaluate the function and its gradients."""
+        return torch.autograd.grad(self.function(*self.leaves), self.leaves, self.grad)
+
+    @torch.no_grad()
+    def forward(self) -> Tensor:
+        """Evaluate the function alone."""
+        return self.function(*self.leaves)
+
+
 class Row(NamedTuple):
     """Row of the table: a function and its baseline, measured at several shapes.
 
@@ -69,7 +85,7 @@ class Row(NamedTuple):
 
     name: str
     kind: str
-    passes: Callable[[Shape, torch.device], tuple[Work, Work]]
+    passes: Callable[[Shape, torch.device], tuple[BothWays, BothWays]]
     shapes: tuple[Shape, ...] = (*ATTENTION, *OUTPUT)
 
 
@@ -113,13 +129,6 @@ def all_rows() -> list[Row]:
     return rows
 
 
-def both_ways(
-    function: Callable[..., Tensor], leaves: Sequence[Tensor], grad: Tensor | None = None
-) -> Work:
-    """Return a pass that evaluates a function and its gradients with respect to ``leaves``."""
-    return lambda: torch.autograd.grad(function(*leaves), leaves, grad)
-
-
 def draw(*shape: int, device: torch.device, seed: int = 0) -> Tensor:
     """Draw float32 values from N(0, 1), equal in every call."""
     generator = torch.Generator().manual_seed(seed)
@@ -144,11 +153,11 @@ def _beside(
     more: Callable[[Shape, torch.device], tuple[Tensor, ...]] | None,
     shape: Shape,
     device: torch.device,
-) -> tuple[Work, Work]:
+) -> tuple[BothWays, BothWays]:
     """Return passes of two functions of equal scores, the first with ``more`` arguments."""
     scores, grad = draw(*shape, device=device), draw(*shape, device=device, seed=1).detach()
     leaves = (scores, *more(shape, device)) if more else (scores,)
-    return both_ways(function, leaves, grad), both_ways(other, (scores,), grad)
+    return BothWays(function, leaves, grad), BothWays(other, (scores,), grad)
 
 
 def _targets(shape: Shape, device: torch.device) -> Tensor:
@@ -158,19 +167,19 @@ def _targets(shape: Shape, device: torch.device) -> Tensor:
 
 def _beside_cross_entropy(
     loss: Callable[[Tensor, Tensor], Tensor], shape: Shape, device: torch.device
-) -> tuple[Work, Work]:
+) -> tuple[BothWays, BothWays]:
     scores, target = draw(*shape, device=device), _targets(shape, device)
-    measured = both_ways(lambda z: loss(z, target), (scores,))
-    return measured, both_ways(lambda z: F.cross_entropy(z, target), (scores,))
+    measured = BothWays(lambda z: loss(z, target), (scores,))
+    return measured, BothWays(lambda z: F.cross_entropy(z, target), (scores,))
 
 
-def _linear_beside_two(shape: Shape, device: torch.device) -> tuple[Work, Work]:
+def _linear_beside_two(shape: Shape, device: torch.device) -> tuple[BothWays, BothWays]:
     """Return the fused linear layer and loss, and the two in a row, with 512 units."""
     hidden = draw(shape.rows, 512, device=device)
     weight = (draw(shape.size, 512, device=device) / 512**0.5).detach().requires_grad_()
     target, loss = _targets(shape, device), EntmaxLoss(1.5)
-    fused = both_ways(lambda h, w: linear_entmax_loss(h, w, None, target, 1.5), (hidden, weight))
-    return fused, both_ways(lambda h, w: loss(F.linear(h, w), target), (hidden, weight))
+    fused = BothWays(lambda h, w: linear_entmax_loss(h, w, None, target, 1.5), (hidden, weight))
+    return fused, BothWays(lambda h, w: loss(F.linear(h, w), target), (hidden, weight))
 
 
 class PythonOracle(Structure):
@@ -184,13 +193,15 @@ class PythonOracle(Structure):
         return self.structure.best(scores, lengths, *additional)
 
 
-def _beside_python(structure: Structure, shape: Shape, device: torch.device) -> tuple[Work, Work]:
+def _beside_python(
+    structure: Structure, shape: Shape, device: torch.device
+) -> tuple[BothWays, BothWays]:
     leaves = [draw(BATCH, *shape, device=device)]
     if structure.has_additional:
         leaves.append(draw(BATCH, shape.rows - 1, shape.size, shape.size, device=device))
     grad = draw(BATCH, *shape, device=device, seed=1).detach()
 
-    def solved(one: Structure) -> Work:
-        return both_ways(lambda *scores: sparsemap(one, *scores).marginals, leaves, grad)
+    def solved(one: Structure) -> BothWays:
+        return BothWays(lambda *scores: sparsemap(one, *scores).marginals, leaves, grad)
 
     return solved(structure), solved(PythonOracle(structure))

@@ -36,9 +36,15 @@ class Timing:
         return median(a / b for a, b in zip(self.measured, self.baseline, strict=True))
 
 
-def clock_for(device: torch.device) -> Clock:
-    """Return the clock for passes on a device."""
-    return _cuda_clock(device) if device.type == "cuda" else cpu_seconds
+def clock_for(device: torch.device, flushes: int = 1) -> Clock:
+    """Return the clock for passes on a device.
+
+    Args:
+        device: the device.
+        flushes: how often the cache of a CUDA device is flushed before a pass. Meanwhile the host
+            submits the pass; with enough flushes only the time of its kernels is measured.
+    """
+    return _cuda_clock(device, flushes) if device.type == "cuda" else cpu_seconds
 
 
 def cpu_seconds(work: Work) -> float:
@@ -55,13 +61,14 @@ def processor_seconds(work: Work) -> float:
     return time.process_time() - start
 
 
-def _cuda_clock(device: torch.device) -> Clock:
+def _cuda_clock(device: torch.device, flushes: int) -> Clock:
     flush = torch.empty(_FLUSH_BYTES, dtype=torch.int8, device=device)
 
     def seconds(work: Work) -> float:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize(device)
-        flush.zero_()
+        for _ in range(flushes):
+            flush.zero_()
         start.record()
         work()
         end.record()

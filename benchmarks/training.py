@@ -8,9 +8,11 @@ again and again. The first row is what the others are compared with.
 
 import argparse
 import itertools
+import json
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -19,6 +21,7 @@ from torch import Tensor
 
 from benchmarks.machine import describe_machine
 from benchmarks.timing import Clock, clock_for, processor_seconds
+from repro.atomic import atomic_write_text
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
 from repro.errors import UserError
@@ -59,6 +62,17 @@ class Runner:
         rate, middle = sum(self.symbols) / sum(self.seconds), 1000 * median(self.seconds)
         return f"| `{self.name}` | {rate:,.0f} | {middle:.1f} | {times:.3f} |"
 
+    def speed(self) -> dict[str, Any]:
+        """Return the speed as JSON values, with the number of updates of a whole training."""
+        training, seconds = self.config.training, sum(self.seconds)
+        epochs = training.max_epochs and training.max_epochs * len(self.task.batches(0))
+        return {
+            "settings": self.name,
+            "symbols_per_second": sum(self.symbols) / seconds,
+            "updates_per_second": len(self.seconds) / seconds,
+            "updates": min(most for most in (training.max_steps, epochs) if most),
+        }
+
 
 def measure(runners: Sequence[Runner], before: int, updates: int, clock: Clock) -> None:
     """Train every model for ``before`` updates, then time ``updates`` in turn."""
@@ -81,6 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--row", action="append", required=True, help="settings of a row")
     parser.add_argument("--before", type=int, default=200, help="updates that are not timed")
     parser.add_argument("--updates", type=int, default=60, help="timed updates")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="JSON with all speeds")
     parser.add_argument("--processor-time", action="store_true", help="in place of the clock's")
     parsed = parser.parse_intermixed_args(arguments)
     try:
@@ -98,6 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("| settings | symbols/s | median ms of an update | times the first row |")
     print("|:---|---:|---:|---:|")
     print("\n".join(runner.line(runners[0]) for runner in runners))
+    if parsed.output:
+        speeds = [runner.speed() for runner in runners]
+        atomic_write_text(parsed.output, json.dumps(speeds, indent=1))
     return 0
 
 

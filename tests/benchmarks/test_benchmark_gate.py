@@ -90,3 +90,25 @@ def test_a_line_that_accuracy_does_not_have(capsys):
     with pytest.raises(SystemExit):
         accuracy.main(["--only", "softmaxx"])
     assert "matches no line; lines: softmax; entmax, α = 1.01;" in capsys.readouterr().err
+
+
+def test_a_row_that_a_kernel_refuses_is_named_and_the_others_are_measured(
+    monkeypatch, tmp_path, capsys
+):
+    rows = [row for row in all_rows() if row.name in ("sparsemax", "fusedmax")]
+
+    def refuse(_shape, _device):
+        def fail():
+            raise RuntimeError("REPRO_KERNELS=require: refused")
+
+        return fail, fail
+
+    rows[1] = rows[1]._replace(passes=refuse)
+    monkeypatch.setattr(command, "all_rows", lambda: rows)
+    monkeypatch.setattr(gate, "failure", None)  # not called
+    arguments = ["--threads", "1", "--shapes", "4x4", "--seconds", "0", "--tested"]
+    assert command.main([*arguments, "--output", str(tmp_path)]) == command.UNMEASURED
+    assert f"{rows[1].name} 4x4: REPRO_KERNELS=require" in capsys.readouterr().err
+    (path,) = tmp_path.glob("*/measurements.csv")
+    (row,) = csv.DictReader(path.read_text("utf-8").splitlines())
+    assert row["row"] == rows[0].name
