@@ -2,6 +2,7 @@
 
 SCALE   ?= demo
 ARGS    ?=
+MINUTES ?= 25
 PYTHON  ?= python3
 TORCH   ?= torch==2.13.0
 VENV    := .venv
@@ -88,8 +89,8 @@ pages: ## Copy the pages and the committed reports to build/docs/pages
 	cp -r --parents $(foreach scale,small subset full,$(wildcard $(addprefix results/$(scale)/,report.html runs.html tables figures pages))) results/mappings.html build/docs/pages
 	find build/docs/pages -name '*.md' -exec sed -i -E 's#(results/(small|subset|full)/report)\.md#\1.html#g' {} +
 
-gpu: $(STAMP) ## On a CUDA device: tests, benchmark, one run of each task, Peters et al. Table 1; writes docs/gpu.md
-	$(BIN)/python -m benchmarks.gpu $(ARGS)
+gpu: $(STAMP) ## On a CUDA device, for MINUTES: tests, benchmark, speeds, runs; writes docs/gpu.md, results/gpu.tgz
+	$(BIN)/python -m benchmarks.gpu --minutes $(MINUTES) $(ARGS)
 
 clean: ## Remove the caches, and the demo results if that is confirmed (keeps .venv and the other results)
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
