@@ -92,6 +92,9 @@ def _show(arguments: Sequence[str]) -> None:
         _application()
     except CONFIG_ERRORS as error:
         raise ConfigError(explain(error)) from error
+    except AssertionError:  # raised by Hydra for a key of a group that is null
+        compose_run([one for one in arguments if "=" in one and not one.startswith("-")])
+        raise
     except ValueError as error:  # raised by Hydra for options that exclude each other
         raise ConfigError(str(error)) from error
     finally:

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import fields, is_dataclass
@@ -93,24 +93,49 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
     Raises:
         ConfigError: a key or choice is unknown, or a value is out of range.
     """
+    return to_run_config(
+        composed(lambda items: _from_choices(items) or _through_hydra(items), overrides)
+    )
+
+
+def composed(
+    compose: Callable[[Sequence[str]], DictConfig], overrides: Sequence[str]
+) -> DictConfig:
+    """Return the configuration that a function of Hydra composes from overrides.
+
+    Raises:
+        ConfigError: Hydra refuses an override, by whatever error.
+    """
     try:
-        cfg = _from_choices(overrides)
-        if cfg is None:
-            try:
-                cfg = _through_hydra(overrides)
-            except AssertionError as error:  # raised for a key of a group that is null
-                nested = [item for item in overrides if "." in item.split("=", 1)[0]]
-                cfg = _through_hydra([item for item in overrides if item not in nested])
-                unused = [item for item in nested if cfg.get(item.split(".", 1)[0]) is None]
-                text = f"the task does not use {', '.join(unused)}; leave it out"
-                raise ConfigError(text) from error
-        return to_run_config(cfg)
+        return compose(overrides)
     except ConfigError:
         raise
     except CONFIG_ERRORS as error:
         raise ConfigError(explain(error)) from error
-    except ValueError as error:  # raised by Hydra if a choice is not a string, as in task=3
-        raise ConfigError(f"{error} (in {' '.join(overrides)})") from error
+    except AssertionError:  # raised for a key of a group that is null
+        keys = {item: item.partition("=")[0] for item in overrides}
+        nested = [item for item, key in keys.items() if "." in key and not key.startswith("hydra")]
+        if nested:
+            rest = [item for item in overrides if item not in nested]
+            _refuse_unused(composed(compose, rest), nested)
+        raise
+    except ValueError as error:  # raised if a choice is not a string, as in task=3
+        wrong = [item for item in overrides if _chooses_no_name(_parsed(item))]
+        raise ConfigError(f"{' '.join(wrong or overrides)}: {error}") from error
+
+
+def _chooses_no_name(item: Override) -> bool:
+    """Return whether the choice of a group is something else than text."""
+    is_group = "/" in item.key_or_group or item.key_or_group in groups()
+    return is_group and not (item.is_sweep_override() or isinstance(item.value(), str | list))
+
+
+def _refuse_unused(cfg: DictConfig, overrides: Sequence[str]) -> None:
+    """Refuse overrides of keys of groups that are null in a configuration."""
+    names = {item: item.lstrip("+~").partition(".")[0] for item in overrides}
+    unused = [item for item, name in names.items() if OmegaConf.select(cfg, name) is None]
+    if unused:
+        raise ConfigError(f"the task does not use {', '.join(unused)}; leave it out")
 
 
 RESTORED_CHANGES = ("decoding.", "hardware=", "hardware.", "data_dir=")
@@ -151,7 +176,7 @@ def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
             if key in groups
         }
         chosen = [f"{key}={name}" for key, name in named.items() if name in group_choices(key)]
-        cfg = _through_hydra([*chosen, *anew])
+        cfg = composed(_through_hydra, [*chosen, *anew])
         wanted = get_type_hints(run_class(OmegaConf.get_type(cfg.task)))
         for key in (str(key) for key in stored if key not in NUISANCE):
             inner = key in groups
@@ -160,6 +185,7 @@ def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
             one = _parsed(place)
             if one.is_sweep_override():
                 raise ConfigError(f"{place}: expected a single value")
+            _refuse_unused(cfg, [place])
             OmegaConf.update(cfg, one.get_key_element(), one.value(), merge=True)
         return to_run_config(cfg)
     except CONFIG_ERRORS as error:

@@ -28,6 +28,7 @@ from repro.config.compose import (
     CONFIG_ERRORS,
     combinations,
     compose_run,
+    composed,
     explain,
     hydra_application,
     to_run_config,
@@ -245,6 +246,13 @@ def _sweep_of_hydra() -> Iterator[Any]:
         raise ConfigError(explain(error)) from error
 
 
+def _master(hydra: Any, overrides: Sequence[str]) -> DictConfig:
+    """Compose the configuration of a sweep; raise ConfigError for what Hydra refuses."""
+    return composed(
+        lambda items: hydra.compose_config("config", list(items), RunMode.MULTIRUN), overrides
+    )
+
+
 def multirun(overrides: Sequence[str]) -> Any:
     """Run a sweep of Hydra; return what its sweeper returns.
 
@@ -255,7 +263,11 @@ def multirun(overrides: Sequence[str]) -> Any:
         ConfigError: an override is refused.
     """
     with _sweep_of_hydra() as hydra:
-        return hydra.multirun("config", run_task, list(overrides))
+        try:
+            return hydra.multirun("config", run_task, list(overrides))
+        except (AssertionError, ValueError):
+            _master(hydra, overrides)  # explains the error if composing raised it
+            raise
 
 
 @contextmanager
@@ -266,7 +278,7 @@ def launcher_of(overrides: Sequence[str]) -> Iterator[tuple[Launcher, DictConfig
         ConfigError: an override is refused.
     """
     with _sweep_of_hydra() as hydra:
-        master = hydra.compose_config("config", list(overrides), RunMode.MULTIRUN)
+        master = _master(hydra, overrides)
         yield (
             Plugins.instance().instantiate_launcher(
                 hydra_context=HydraContext(hydra.config_loader, Callbacks()),

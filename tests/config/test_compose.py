@@ -90,7 +90,7 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
         ("seed=9223372036854775808", "a number in [0, 9223372036854775808)"),
         ("mapping.alpha", "cannot read 'mapping.alpha'; expected KEY=VALUE"),
         ("task.languages=[a", "cannot read 'task.languages=[a'; expected KEY=VALUE"),
-        ("task=3", "must be a string or a list. Got int (in task=3)"),
+        ("seed=2 task=3", "task=3: Config group override must be a string or a list. Got int"),
         ("mapping=", "choose mapping= one of csoftmax"),
         ("+foo=1", "unknown key 'foo'"),
         ("+model.foo=1", "unknown key 'foo'; valid keys here: name, embedding_size"),

@@ -51,6 +51,15 @@ def test_values_are_replaced_and_checked(tmp_path: Path) -> None:
         restore_run(path, [])
 
 
+def test_what_cannot_be_composed_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(to_yaml(compose_run(["task=snli"])), "utf-8")
+    with pytest.raises(ConfigError, match=r"does not use decoding\.beam_size=3"):
+        restore_run(path, ["decoding.beam_size=3"])
+    with pytest.raises(ConfigError, match=r"^hardware=true: "):
+        restore_run(path, ["hardware=true"])
+
+
 def test_settings_of_earlier_versions_may_have_the_value_that_is_left(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     config = compose_run(["task=nmt"])
