@@ -106,7 +106,7 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
         ),
         ("training.learning_rate=inf", "expected a finite number > 0"),
         ("training.max_steps=0", "training.max_steps is 0"),
-        ("decoding.beam_size=100001", "decoding.beam_size is 100001"),
+        ("decoding.beam_size=1001", "decoding.beam_size is 1001"),
         ("decoding.max_hypotheses=0", "decoding.max_hypotheses is 0"),
         ("task.stored_examples=-1", "task.stored_examples is -1"),
         ("model.hidden_size=7", "an even number"),

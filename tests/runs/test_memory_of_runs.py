@@ -43,9 +43,9 @@ def test_models_beyond_the_memory_are_refused_before_data_are_read(
     ],
 )
 def test_a_failed_allocation_names_the_largest_sizes(allocate: Callable[[], object]) -> None:
-    config = compose_run(["decoding.beam_size=77777", "hardware=cpu"])
+    config = compose_run(["decoding.max_length=77777", "hardware=cpu"])
     with (
-        pytest.raises(OutOfMemoryError, match=r"decoding\.beam_size \(now 77777\)") as caught,
+        pytest.raises(OutOfMemoryError, match=r"decoding\.max_length \(now 77777\)") as caught,
         enough_memory(config, "decoding", "model"),
     ):
         allocate()

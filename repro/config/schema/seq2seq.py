@@ -110,7 +110,7 @@ class TranslatorConfig(Seq2SeqConfig):
 class SearchConfig(DecodingConfig):
     """Beam search; ``max_length`` counts the end symbol, ``batch_size`` sentences."""
 
-    beam_size: int = number("[1, 100000]")
+    beam_size: int = number("[1, 1000]")
     max_length: int = number("(0, inf)")
     batch_size: int = number("(0, inf)")
 
