@@ -52,6 +52,9 @@ def _sorted(parsed: Namespace) -> tuple[list[str], Path | None, list[str], list[
         raise ConfigError(f"--n-best {parsed.n_best}: expected a number above 0, and --json")
     if filters and not parsed.best:
         raise ConfigError(f"{filters[0]}: expected decoding.KEY=..., hardware=..., results_dir=...")
+    for word in runs:
+        if not (named(word) or (Path(word) / "config.yaml").is_file()):
+            raise ConfigError(f"{word} has no config.yaml; expected a run, or a file of inputs")
     if bool(runs) == bool(parsed.best):
         raise ConfigError("expected a run, by its identity or by --best METRIC KEY=VALUE")
     if len(runs) > 1 and not (drawing and (files or parsed.text)):

@@ -173,6 +173,9 @@ def test_heat_maps_of_runs_side_by_side(folder: RunFolder, tmp_path: Path) -> No
     [
         (["--text", "a"], "expected a run"),
         (["feed"], "no run below"),
+        (["FOLDER"], "FOLDER has no config.yaml"),
+        (["FOLDER", "--text", "a"], "FOLDER has no config.yaml"),
+        (["RUN", "FOLDER"], "FOLDER has no config.yaml"),
         (["RUN", "absent.txt"], "absent.txt: No such file"),
         (["RUN", "--text", "a\tV\tnowhere"], "input 1:1: unknown language 'nowhere'"),
         (["RUN", "--text", "x" * 600 + "\tV\tLANGUAGE"], "an input has at most 500"),
@@ -181,6 +184,7 @@ def test_heat_maps_of_runs_side_by_side(folder: RunFolder, tmp_path: Path) -> No
         (["RUN", "--text", "a", "--n-best", "2"], "and --json"),
         (["RUN", "--text", "a", "seed=2"], "seed=2: expected decoding.KEY"),
         (["RUN", "--text", "a", "decoding.beam_size=0"], "decoding.beam_size is 0"),
+        (["RUN", "--text", "a", "decoding.beam_size=1001"], "decoding.beam_size is 1001"),
         (["RUN", "--text", "a", "decoding.beam=3"], "unknown key 'beam'"),
         (["RUN", "--text", "a", "decoding.beam_size=1,2"], "beam_size=1,2: expected a single"),
         (["RUN", "/dev/null", "--heatmap", "x.svg"], "x.svg: there is no input to draw"),
@@ -190,8 +194,15 @@ def test_heat_maps_of_runs_side_by_side(folder: RunFolder, tmp_path: Path) -> No
     ],
 )
 def test_what_does_not_fit_is_refused(
-    folder: RunFolder, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    folder: RunFolder,
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("FOLDER").mkdir()
     language = languages_of(folder)[0]
     given = [one.replace("RUN", folder.run_id).replace("LANGUAGE", language) for one in arguments]
     assert main(["predict", *given, root_of(folder)]) == 2
