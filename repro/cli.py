@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from logging import DEBUG, INFO, WARNING, getLogger
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from repro import __version__
-from repro.errors import UserError, meant
+from repro.errors import UserError, meant, require_utf8
 
 T = TypeVar("T")
 
@@ -31,6 +31,8 @@ _DESCRIPTION = "Rerun, check and build on four papers about sparse and structure
 _STOPPED = "stopped; the same command continues"
 _LONGEST = 2000
 """Most characters of an error message; the longest lists of choices have about half as many."""
+_LONGEST_WORD = 300
+"""Most characters of a word of an error message, such as a key or a path."""
 _COLUMNS = "only these columns, separated by commas; quote a name that contains a comma"
 _EPILOG = """examples:
   repro run task=morphology mapping=entmax mapping.alpha=1.5 loss=entmax loss.alpha=1.5
@@ -78,13 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             status = _dispatch(arguments)
             sys.stdout.flush()
-        except UserError as error:  # one line; the middle of a long one is left out
+        except UserError as error:
             if debug:
                 traceback.print_exc()
-            text = " ".join(str(error).split())
-            if len(text) > _LONGEST:
-                text = f"{text[: _LONGEST - 200]} […] {text[-200:]}"
-            print(f"repro: {text}", file=sys.stderr)
+            print(f"repro: {_shortened(str(error))}", file=sys.stderr)
             return 2
         except BrokenPipeError:  # the reader of the output has exited, as in repro ... | head
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -103,6 +102,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
 
 
+def _shortened(message: str) -> str:
+    """Put a message on one line, without the middle of long words, which were typed, or of it."""
+    words = (_without_middle(word, _LONGEST_WORD) for word in message.split())
+    return _without_middle(" ".join(words), _LONGEST)
+
+
+def _without_middle(text: str, longest: int) -> str:
+    kept = longest // 10
+    return text if len(text) <= longest else f"{text[: longest - kept]} […] {text[-kept:]}"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Parser whose messages are as short as those of :func:`main`."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print how the command is used, and the message; exit with status 2."""
+        super().error(_shortened(message))
+
+
 @contextmanager
 def _sigterm_as_ctrl_c() -> Iterator[None]:
     """Clean up on SIGTERM as on Ctrl-C; schedulers send it before SIGKILL."""
@@ -117,6 +135,8 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    for item in arguments:
+        require_utf8(item)
     kernels = os.environ.get("REPRO_KERNELS") or "auto"
     if kernels not in ("auto", "torch", "require"):  # mappings refuse it when they are imported
         raise UserError(f"REPRO_KERNELS is {kernels!r}; expected auto, torch or require")
@@ -180,14 +200,14 @@ def _refused_by_the_system(error: OSError) -> int:
     except OSError:  # discard output that cannot be written, or Python retries at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     where = "" if error.filename is None else f"{error.filename}: "
-    print(f"repro: {where}{error.strerror}", file=sys.stderr)
+    print(f"repro: {_shortened(f'{where}{error.strerror}')}", file=sys.stderr)
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO)
     return 1 if full else 2
 
 
 def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """Return the parser of the command line, and those of the commands by name."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         "repro",
         description=_DESCRIPTION,
         epilog=_EPILOG,
@@ -296,7 +316,7 @@ def reproduce(parsed: argparse.Namespace) -> int:
         if not _confirmed(names, scale, overrides, parsed.fresh):
             return 0
     overrides += ["hydra.launcher.detach=true"] * parsed.detach
-    columns = None if parsed.columns is None else next(csv.reader([parsed.columns]))
+    columns = None if parsed.columns is None else next(csv.reader([parsed.columns])) or [""]
     done = reproduce(
         names, scale, overrides, columns=columns, fresh=parsed.fresh, dry_run=parsed.dry_run
     )

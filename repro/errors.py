@@ -20,3 +20,15 @@ def meant(name: str, choices: Iterable[str]) -> str:
     """Return a hint ``did you mean`` for an unknown name; empty if no choice is similar."""
     near = difflib.get_close_matches(name.lower(), [*choices], n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def require_utf8(text: str) -> None:
+    """Refuse text with bytes that were not decoded: no file or stream in UTF-8 can take it.
+
+    Raises:
+        UserError: the text is an argument or a path that is not UTF-8.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UserError(f"{text!r} is not UTF-8") from None

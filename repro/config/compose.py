@@ -35,7 +35,7 @@ from repro.config.identity import NUISANCE, changes_numbers
 from repro.config.loading import yaml_problem
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
 from repro.config.schema.registry import registered_schemas, run_class
-from repro.errors import meant
+from repro.errors import meant, require_utf8
 
 CONFIG_ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
 """Errors that Hydra raises for refused overrides and configuration files."""
@@ -264,6 +264,7 @@ def to_run_config(cfg: DictConfig) -> schema.RunConfig:
 
     Raises:
         ConfigError: a value is missing or out of range, or a key was added that nothing reads.
+        UserError: the path of a folder is not UTF-8.
     """
     try:
         run = OmegaConf.to_object(cfg)
@@ -275,6 +276,8 @@ def to_run_config(cfg: DictConfig) -> schema.RunConfig:
     # The workers of a run may have another working directory.
     run.data_dir = str(Path(run.data_dir or default_data_dir()).absolute())
     run.results_dir = str(Path(run.results_dir or default_results_dir()).absolute())
+    for folder in (run.data_dir, run.results_dir):  # both are written to config.yaml
+        require_utf8(folder)
     return run
 
 

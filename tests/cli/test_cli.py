@@ -131,6 +131,71 @@ def test_columns_with_commas_stand_in_quotes(capsys: pytest.CaptureFixture[str])
     assert "column" not in capsys.readouterr().err  # the name is known, the seed is not
 
 
+def test_a_column_has_a_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "peters2019/table1", "--columns", "", "--dry-run"]) == 2
+    assert "no column ''" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["predict", "feed", "--text", "a\udcff"],
+        ["run", "task=snli", "results_dir=/tmp/\udcff"],
+        ["run", "-m", "task=snli", "results_dir=/tmp/\udcff"],
+        ["results", "corpus=\udcff"],
+    ],
+)
+def test_arguments_that_are_not_utf8_are_refused(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("is not UTF-8")
+    assert repr(arguments[-1]) in line
+
+
+@pytest.mark.parametrize("variable", ["REPRO_RESULTS_DIR", "REPRO_DATA_DIR"])
+def test_folders_that_are_not_utf8_are_refused_before_a_run(
+    variable: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("REPRO_RESULTS_DIR", str(tmp_path))
+    monkeypatch.setenv(variable, str(tmp_path / "\udcff"))
+    for sweep in ([], ["-m"]):
+        assert main(["run", *sweep, *TINY]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "is not UTF-8" in line
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["LONG"],
+        ["show", "LONG"],
+        ["show", "LONG=1"],
+        ["show", "--LONG"],
+        ["data", "LONG"],
+        ["data", "verify", "data_dir=LONG"],
+        ["run", "mapping.alpha=LONG"],
+        ["run", "mapping=LONG"],
+        ["run", "results_dir=LONG"],
+    ],
+)
+def test_long_words_are_not_repeated_in_full(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = [one.replace("LONG", "x" * 3000) for one in arguments]
+    try:
+        status = main(long)
+    except SystemExit as refused:  # of argparse
+        status = int(refused.code or 0)
+    assert status == 2
+    assert 20 < capsys.readouterr().err.count("x") < 400
+
+
 def test_a_reader_may_leave_early() -> None:
     command = [sys.executable, "-m", "repro", "reproduce", "--list"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
