@@ -16,6 +16,7 @@ from repro.report.provenance import counted
 from repro.report.significance import Comparer
 from repro.report.sweeps import main_metric
 from repro.results import Measurement, Record, ResultsError, all_records, find_record
+from repro.results.cells import with_known_metrics
 from repro.results.frame import (
     FIRST,
     frame_of,
@@ -149,6 +150,7 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
     if not names:
         every = all_records(folder)
         records = [every[row] for row in selected(frame_of(every), filters).index]
+    records = with_known_metrics(folder, records)
     if len(records) < 2:
         raise ResultsError(f"expected two runs or more to compare, found {len(records)}")
     sides = [record.settings for record in records]

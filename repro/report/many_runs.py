@@ -22,6 +22,7 @@ from repro.results import (
     run_folder,
     scale_dir,
 )
+from repro.results.cells import with_known_metrics
 from repro.results.frame import FIRST, text_of
 
 Row = dict[str, Any]
@@ -37,7 +38,8 @@ def list_page(archive: Archive) -> str:
     records = [*archive.records]
     for folder in sorted(archive.results_dir.glob("*/records")):
         if (scale := folder.parent.name) not in (archive.scale, GENERATED_SCALE):
-            records += read_records(archive.results_dir, scale)
+            others = read_records(archive.results_dir, scale)
+            records += with_known_metrics(archive.results_dir, others)
     records.sort(key=lambda record: record.finished, reverse=True)
     here, rows = scale_dir(archive.results_dir, archive.scale), list[Row]()
     groups, repeated = dict[str, int](), Counter[str]()
@@ -100,7 +102,8 @@ def comparison(folder: Path, found: Mapping[str, Any], file: Path) -> str:
         found: the result of :func:`repro.report.explore.compare`.
         file: where the page will be; runs link to those pages that a report has made.
     """
-    known = {record.run_id: record for record in all_records(folder)}
+    every = with_known_metrics(folder, all_records(folder))
+    known = {record.run_id: record for record in every}
     rows, places = [], range(len(found["runs"]))
     for run, label, place in zip(found["runs"], _labels(found), places, strict=True):
         record = known[run]

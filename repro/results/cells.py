@@ -1,9 +1,10 @@
 """Assignment of recorded runs to the cells of an artefact, by their planned configurations."""
 
+import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
@@ -14,10 +15,12 @@ from repro import NUMERIC_EPOCH
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.identity import changes_numbers, flattened
 from repro.config.planning import PlannedRun, Plans, may_match, plan_runs
-from repro.evaluation.metrics import best_value
-from repro.results.layout import plans_path
+from repro.evaluation.metrics import best_value, is_metric
+from repro.results.layout import plans_path, record_path
 from repro.results.record import Record
-from repro.results.store import RunFolder, list_runs, read_records
+from repro.results.store import RunFolder, list_runs, read_records, run_folder
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,31 @@ class Measurement:
 _OF_RUN = sorted({one.name for one in fields(Measurement)} & {one.name for one in fields(Record)})
 
 
+def with_known_metrics(results_dir: Path, records: Iterable[Record]) -> list[Record]:
+    """Leave metrics that are not registered out of records, and records without any other.
+
+    A warning names each file with such a metric, which is not among those of ``REPRO_EXTENSIONS``.
+    """
+    found = []
+    for record in records:
+        known = {name: value for name, value in record.metrics.items() if is_metric(name)}
+        if len(known) < len(record.metrics):
+            published = record_path(results_dir, record.scale, record.run_id)
+            own = run_folder(results_dir, record.scale, record.run_id).record
+            unknown = tuple(name for name in record.metrics if name not in known)
+            _warn_of_metrics(published if published.exists() else own, unknown)
+            record = replace(record, metrics=known)
+        if known:
+            found.append(record)
+    return found
+
+
+@cache
+def _warn_of_metrics(path: Path, names: tuple[str, ...]) -> None:
+    """Warn once of metrics in a record that no module declares."""
+    _log.warning("%s: unknown metric %s, left out", path, ", ".join(map(repr, names)))
+
+
 class Archive:
     """Records of one scale, searchable by configuration.
 
@@ -94,8 +122,8 @@ class Archive:
 
     @cached_property
     def records(self) -> list[Record]:
-        """All records, sorted by name of the run."""
-        return read_records(self.results_dir, self.scale)
+        """All records, sorted by name of the run, with the metrics that are registered."""
+        return with_known_metrics(self.results_dir, read_records(self.results_dir, self.scale))
 
     @cached_property
     def failures(self) -> list[tuple[RunFolder, dict[str, Any]]]:

@@ -241,6 +241,40 @@ def test_a_run_is_shown_from_its_record_alone(
     assert main(["show", "0123", f"results_dir={tmp_path}"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["compare", "softmax-1", "unknown"], "dev/loss"),
+        (["compare", "softmax-1", "unknown", "--html", "compare.html"], "compare.html"),
+        (["report"], "report.html"),
+    ],
+)
+def test_an_unknown_metric_is_left_out_and_named_with_its_file(
+    command: list[str],
+    shown: str,
+    results: Path,
+    make_record: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(results)
+    config = compose_run(["task=morphology"])
+    for name, further in (("unknown", {"dev/loss": 1.0}), ("nothing", {})):
+        metrics = {"test/novelty": 3.0, "odd": 1.0} | further
+        record = make_record(
+            run_id=name, config=settings(config), metrics=metrics,
+            signatures=dict.fromkeys(metrics, ""),
+        )  # fmt: skip
+        published = publish(results, record)
+    assert main([*command, f"results_dir={results}"]) == 0
+    assert shown in capsys.readouterr().out
+    named = [text for text in caplog.messages if str(published.with_stem("unknown")) in text]
+    (warning,) = named
+    assert "'test/novelty', 'odd'" in warning
+    assert load(results).set_index("run_id")["test/novelty"]["unknown"] == 3  # data is complete
+
+
 def test_runs_of_equal_settings_are_compared(
     tmp_path: Path, make_record: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,6 +5,7 @@ Modules of this folder and of those of ``REPRO_EXTENSIONS`` declare their metric
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -25,6 +26,7 @@ __all__ = [
     "Metric",
     "best_value",
     "form_of",
+    "is_metric",
     "metric_of",
     "score_outputs",
     "signature",
@@ -103,6 +105,16 @@ def metric_of(name: str) -> Metric:
     short, *choices = metric.signature.split("|")
     kept = [choice for choice in choices if choice != f"macro:{metric.part}"]
     return replace(metric, signature="|".join([short, f"{metric.part}:{parts[2]}", *kept]))
+
+
+@cache
+def is_metric(name: str) -> bool:
+    """Return whether :func:`metric_of` knows a full name."""
+    try:
+        metric_of(name)
+    except ConfigError:
+        return False
+    return True
 
 
 def form_of(name: str) -> Form | None:
