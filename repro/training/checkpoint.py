@@ -1,14 +1,17 @@
 """Checkpoints: written atomically, loaded without executing code."""
 
+import io
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from safetensors.torch import load_file, save
 from torch import nn
 
-from repro.atomic import atomic_path, atomic_write_bytes
+from repro import typed
+from repro.atomic import atomic_write_bytes
 
 
 class CheckpointError(RuntimeError):
@@ -35,6 +38,18 @@ class TrainingProgress:
     finished: bool = False  # whether the schedule has ended
     # Seconds, symbols and tallies of the first update of each session, which compiles kernels.
     warm_up: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Self:
+        """Create the progress from its fields, as a file has them.
+
+        Raises:
+            ValueError: a field is unknown or of the wrong type; the message names it.
+        """
+        # A loss may be infinite or not a number, which `typed` refuses.
+        finite = {key: 0.0 if isinstance(value, float) else value for key, value in content.items()}
+        typed.build(cls, finite)
+        return cls(**content)
 
     @property
     def steps_since_row(self) -> int:
@@ -87,10 +102,10 @@ def save_checkpoint(path: Path, progress: TrainingProgress, state: dict[str, Any
 
     ``state`` holds the states of the model, the optimizer and the random number generators.
     """
-    content = {"progress": asdict(progress), "state": state}
-    # A stream, unlike a path, raises OSError for errors such as a full disk.
-    with atomic_path(path) as temporary, temporary.open("wb") as stream:
-        torch.save(content, stream)
+    # PyTorch hides the OSError of a full disk, so it writes to memory.
+    stream = io.BytesIO()
+    torch.save({"progress": asdict(progress), "state": state}, stream)
+    atomic_write_bytes(path, stream.getvalue())
 
 
 def load_checkpoint(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
@@ -101,8 +116,8 @@ def load_checkpoint(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
     """
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-        return TrainingProgress(**content["progress"]), content["state"]
-    except Exception as error:  # not an archive, types refused by weights_only, or missing keys
+        return TrainingProgress.of(content["progress"]), content["state"]
+    except Exception as error:  # not an archive, types refused by weights_only, or other keys
         message = f"{path}: not a readable checkpoint; delete it to start the run anew"
         raise CheckpointError(message) from error
 

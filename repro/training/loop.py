@@ -148,16 +148,16 @@ class Fit(Generic[BatchT]):
             try:
                 task.model.load_state_dict(state["model"])
                 self.optimizer.load_state_dict(state["optimizer"])
-            except (KeyError, RuntimeError, ValueError) as error:
+                # A run of one process saves only its own state.
+                randoms = state.get("randoms", [state["random"]])
+                restore_random_state(randoms[distributed.rank() % len(randoms)])
+            except Exception as error:  # other shapes, missing keys, values of other types
                 raise CheckpointError(
                     f"{files.checkpoint}: not a checkpoint of this model; delete it to start over"
                 ) from error
-            # A run of one process saves only its own state.
-            randoms = state.get("randoms", [state["random"]])
             if len(randoms) != distributed.size():
                 text = "%s is of %d processes, not %d: the run continues with other random numbers"
                 _log.warning(text, files.checkpoint, len(randoms), distributed.size())
-            restore_random_state(randoms[distributed.rank() % len(randoms)])
         # The tally of a task starts anew with each process.
         self._tally_before = self.progress.tally
         self._totals = self._start_totals()

@@ -1,11 +1,13 @@
+import errno
 import itertools
 import math
 import os
 import pickle
+import resource
 import signal
 import stat
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -490,6 +492,49 @@ def test_cut_files_and_weights_of_another_model_are_refused(tmp_path: Path) -> N
     save_weights(weights, nn.Linear(2, 2))
     with pytest.raises(CheckpointError, match=r"model\.safetensors: not the weights of this"):
         load_weights(weights, task.model)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content["progress"].update(epoch="two"),
+        lambda content: content["progress"].update(history=[3]),
+        lambda content: content["progress"].update(page=1),
+        lambda content: content.update(progress=[1]),
+        lambda content: content.update(state=[1]),
+        lambda content: content["state"].update(model={1: 2}),
+        lambda content: content["state"].update(optimizer="sgd"),
+        lambda content: content["state"].update(random="seed"),
+        lambda content: content["state"].update(randoms=[]),
+        lambda content: content["state"].pop("random"),
+    ],
+)
+def test_values_of_other_types_in_a_checkpoint_are_refused(
+    tmp_path: Path, damage: Callable[[dict[str, Any]], object]
+) -> None:
+    run(Regression(), tmp_path, max_epochs=1)
+    checkpoint = tmp_path / "checkpoint.pt"
+    content = torch.load(checkpoint, weights_only=True)
+    content["progress"]["finished"] = False
+    damage(content)
+    torch.save(content, checkpoint)
+    with pytest.raises(CheckpointError, match=r"checkpoint\.pt"):
+        run(Regression(), tmp_path, max_epochs=3)
+
+
+def test_a_checkpoint_without_room_names_its_file_and_keeps_the_earlier_one(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.pt"
+    save_checkpoint(path, TrainingProgress(epoch=1), {})
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**14, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"checkpoint\.pt") as caught:
+            save_checkpoint(path, TrainingProgress(epoch=2), {"model": torch.zeros(2**14)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.errno == errno.EFBIG
+    assert [*tmp_path.iterdir()] == [path]
+    assert load_checkpoint(path)[0].epoch == 1
 
 
 def test_all_files_of_a_training_have_the_rights_that_the_umask_leaves(tmp_path: Path) -> None:
