@@ -9,7 +9,7 @@ from pathlib import Path
 
 from repro.config.identity import run_id, training_id
 from repro.config.schema import RunConfig
-from repro.results import RunFolder, require_writable, run_folder
+from repro.results import ResultsError, RunFolder, require_writable, run_folder
 from repro.runs.environment import require_memory
 from repro.runs.locking import RunBusyError, run_lock
 from repro.tasks import CorpusIdentity, task_spec
@@ -162,5 +162,13 @@ def is_finished(folder: RunFolder) -> bool:
 
 
 def monitored(folder: RunFolder) -> float:
-    """Return the best value of the monitored metric of a finished run; larger is better."""
-    return float(folder.read_training()["progress"]["best"])
+    """Return the best value of the monitored metric of a finished run; larger is better.
+
+    Raises:
+        ResultsError: the summary of its training has none.
+    """
+    training = folder.read_training()
+    try:
+        return float(training["progress"]["best"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ResultsError(f"{folder.training}: no best value of a training") from error

@@ -179,13 +179,28 @@ def _take_over_training(run: Job, device: str) -> TrainingProgress | None:
         try:
             ended = other.read_training()
             if (ended.get("training"), ended.get("device")) == wanted and other.model.exists():
-                progress = TrainingProgress(**ended["progress"], history=other.read_history())
+                progress = _ended_progress(other, ended)
                 with atomic_path(run.folder.model) as temporary:
                     shutil.copyfile(other.verified(other.model), temporary)
                 return progress
         except (DamagedFileError, ResultsError) as error:
             _log.warning("%s; the training of this run is not used", error)
     return None
+
+
+def _ended_progress(folder: RunFolder, training: Mapping[str, Any]) -> TrainingProgress:
+    """Return the progress of an ended training from the content of ``training.json``.
+
+    Raises:
+        ResultsError: it is not that of a training; names the file.
+    """
+    history = folder.read_history()
+    try:
+        return TrainingProgress.of({**training["progress"], "history": history})
+    except (KeyError, TypeError, ValueError) as error:
+        raise ResultsError(
+            f"{folder.training}: not the progress of a training ({error})"
+        ) from error
 
 
 def begin(run: Job, device: torch.device, command: str) -> dict[str, str]:

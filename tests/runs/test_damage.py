@@ -8,8 +8,8 @@ import pytest
 
 from repro.checksums import DamagedFileError
 from repro.config.compose import compose_run
-from repro.results import RunFolder
-from repro.runs.execute import Outcome, execute, locate
+from repro.results import ResultsError, RunFolder
+from repro.runs.execute import Outcome, execute, locate, monitored
 
 Damage = Callable[[Path], None]
 
@@ -152,3 +152,20 @@ def test_a_torn_training_without_a_checksum_does_not_block_either(
     other = execute(locate(compose_run([*overrides, "decoding.beam_size=1"])))
     assert other.status == "done", other.error
     assert any(str(folder.training) in message for message in caplog.messages)
+
+
+@pytest.mark.parametrize("progress", [{"page": 1}, {"epoch": "two"}, [1], None])
+def test_another_training_is_passed_over_and_replaced_by_the_run_itself(
+    copied: tuple[list[str], RunFolder], caplog: pytest.LogCaptureFixture, progress: object
+) -> None:
+    overrides, folder = copied
+    folder.done.unlink()
+    folder.write_training({**folder.read_training(), "progress": progress})
+    with pytest.raises(ResultsError, match=str(folder.training)):
+        monitored(folder)
+    outcome = execute(locate(compose_run(overrides)))
+    assert outcome.status == "done", outcome.error
+    (warning,) = (message for message in caplog.messages if str(folder.training) in message)
+    assert "not the progress of a training" in warning
+    assert execute(locate(compose_run([*overrides, "decoding.beam_size=1"]))).status == "done"
+    assert caplog.messages.count(warning) == 1
