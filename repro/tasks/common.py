@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from repro.config.schema import RunConfig
 from repro.data.files import each_line as each_line  # part of the interface for tasks
@@ -87,6 +87,25 @@ def check_name(config: RunConfig, published: str, demo: str) -> None:
             f"data.corpus={config.data.corpus}: task={config.task.name} reads {expected}; for "
             "files of your own set data.folder"
         )
+
+
+_generated: dict[tuple[Any, ...], list[Path]] = {}
+"""Files of the corpora that this process has generated."""
+
+
+def generate(write: Callable[..., object], folder: Path, *settings: Any) -> None:
+    """Write a generated corpus, unless this process has written it and all its files are there.
+
+    Args:
+        write: writes the corpus, a pure function of ``settings``, into a folder of its own.
+        folder: the folder.
+        settings: further arguments of ``write``.
+    """
+    written = _generated.get((write, folder, *settings), [])
+    if not written or not all(path.is_file() for path in written):
+        write(folder, *settings)
+        found = [path for path in folder.rglob("*") if path.is_file()]
+        _generated[write, folder, *settings] = found
 
 
 def check_length(symbols: Sequence[object]) -> None:

@@ -1,6 +1,5 @@
 """Files of natural language inference: sentence pairs and word vectors of a configuration."""
 
-from functools import lru_cache
 from pathlib import Path
 
 from repro.checksums import sha256_of_file
@@ -10,7 +9,7 @@ from repro.data.demo.nli import PREMISES, write_demo_nli
 from repro.data.files import sha256_of
 from repro.data.nli import archive_files, fingerprint, pair_files
 from repro.errors import DataError
-from repro.tasks.common import check_name, own_folder
+from repro.tasks.common import check_name, generate, own_folder
 from repro.tasks.protocol import CorpusIdentity
 
 SOURCES = {corpus.name: corpus for corpus in (SNLI, MULTINLI)}
@@ -70,7 +69,9 @@ def pair_folder(config: PairRun) -> Path:
     check_name(config, "nli", "demo_nli")
     if not data.generated:
         return config.corpus_path
-    return _generate(config.corpus_path.resolve(), data.source, data.seed, data.train_premises)
+    folder = config.corpus_path.resolve() / f"{data.seed}-{data.train_premises}"
+    generate(_write_demo, folder, data.source, data.seed, data.train_premises)
+    return folder
 
 
 def vectors_dir(config: PairRun) -> Path:
@@ -78,9 +79,6 @@ def vectors_dir(config: PairRun) -> Path:
     return config.corpora_path / "vectors"
 
 
-@lru_cache(maxsize=8)
-def _generate(folder: Path, source: str, seed: int, premises: int) -> Path:
-    inside = folder / f"{seed}-{premises}"
+def _write_demo(folder: Path, source: str, seed: int, premises: int) -> None:
     sizes = {part: min(size, premises) for part, size in PREMISES.items()} | {"train": premises}
-    write_demo_nli(inside, seed, sizes, (SOURCES[source],))
-    return inside
+    write_demo_nli(folder, seed, sizes, (SOURCES[source],))

@@ -1,12 +1,18 @@
 """Malformed corpora are refused, with file and line, before any run has a folder."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from repro.cli import main
+from repro.config.compose import compose_run
+from repro.config.paths import conf_dir
 from repro.results import list_runs
+from repro.runs.execute import locate
+from repro.runs.train import build_task, check
 from repro.tasks import entailment
 
 INFERENCE = [
@@ -164,3 +170,18 @@ def test_mappings_and_losses_that_do_not_exist(
 ) -> None:
     assert "no mapping 'x'" in refused(["mapping.name=x"], tmp_path, capsys)
     assert "no mapping 'x'" in refused(["loss.name=x"], tmp_path, capsys)
+
+
+@pytest.mark.parametrize("lost", ["corpora", "corpora/CORPUS"])
+@pytest.mark.parametrize("task", [path.stem for path in sorted((conf_dir() / "task").iterdir())])
+def test_a_generated_corpus_that_was_removed_is_written_again(
+    task: str, lost: str, tmp_path: Path
+) -> None:
+    config = compose_run([f"task={task}", "hardware=cpu", f"results_dir={tmp_path}"])
+    before = locate(config)
+    check(before)
+    shutil.rmtree(tmp_path / "demo" / lost.replace("CORPUS", config.data.corpus))
+    after = locate(config)
+    check(after)
+    assert after.run_id == before.run_id
+    assert len(build_task(config, torch.device("cpu")).batches(0)) > 0

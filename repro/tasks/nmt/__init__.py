@@ -9,7 +9,7 @@ from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import DEMO, write_translation_demo
 from repro.data.parallel import ParallelCorpus, open_folder
 from repro.data.translation import open_corpus
-from repro.tasks.common import check_name, own_folder
+from repro.tasks.common import check_name, generate, own_folder
 from repro.tasks.protocol import CorpusIdentity, TaskSpec, imported
 
 
@@ -31,13 +31,10 @@ def parallel_corpus(config: NmtRun) -> ParallelCorpus:
     folder = config.corpus_path.resolve()
     if data.generated:
         check_name(config, DEMO.name, DEMO.name)
-        _generate(folder, data.seed)
+        generate(write_translation_demo, folder, data.seed)
     cache = config.corpora_path.resolve() / "prepared"
     name = None if data.generated else data.corpus
     return _open(name, folder, data.source, data.target, data.check_size, cache)
-
-
-_generate = lru_cache(maxsize=8)(write_translation_demo)
 
 
 @lru_cache(maxsize=8)

@@ -6,7 +6,7 @@ from repro.config.schema.text_pairs import SEARCH_SETTINGS, SummarizationRun
 from repro.data.demo.summaries import write_summary_demo
 from repro.data.parallel import ParallelCorpus, open_folder
 from repro.data.summarization import open_summaries
-from repro.tasks.common import check_name, own_folder
+from repro.tasks.common import check_name, generate, own_folder
 from repro.tasks.protocol import CorpusIdentity, TaskSpec, imported
 
 
@@ -29,11 +29,10 @@ def summary_corpus(config: SummarizationRun) -> ParallelCorpus:
     check_name(config, "gigaword", "demo_titles")
     folder = config.corpus_path.resolve()
     if data.generated:
-        _generate(folder, data.seed)
+        generate(write_summary_demo, folder, data.seed)
     return _open(folder, check_sizes=data.check_size, generated=data.generated)
 
 
-_generate = lru_cache(maxsize=8)(write_summary_demo)
 _open = lru_cache(maxsize=8)(open_summaries)
 
 
