@@ -17,6 +17,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from repro.atomic import naming
+
 _LOCK = "lock"
 _PATIENCE_SECONDS = 0.5
 """Displays hold a lock for a moment, to see whether it is free; that does not make a run busy."""
@@ -64,7 +66,7 @@ def _acquire(lock: FileLock, folder: Path, timeout: float = -1, poll: float = 0.
     """Acquire a lock in a folder, which another process may remove meanwhile."""
     while True:
         folder.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError), naming(folder / _LOCK):
             lock.acquire(timeout, poll_interval=poll)
             return
 
@@ -85,7 +87,7 @@ def is_claimed(folder: Path) -> bool:
     try:
         with (folder / _LOCK).open("rb") as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):  # no process can hold a folder
         return False
     except OSError:  # held; without `flock`, the file exists while a process holds it
         return True

@@ -1,3 +1,4 @@
+import errno
 import fcntl
 import os
 import signal
@@ -111,3 +112,23 @@ def test_who_waits_for_a_run_that_is_removed_begins_it_anew(tmp_path: Path) -> N
     assert is_claimed(folder)
     holder.kill()
     holder.communicate()
+
+
+def test_a_folder_in_the_place_of_the_lock_is_named_and_held_by_nobody(tmp_path: Path) -> None:
+    (tmp_path / "lock").mkdir()
+    assert not is_claimed(tmp_path)
+    with pytest.raises(IsADirectoryError) as caught, run_lock(tmp_path):
+        pass
+    assert caught.value.filename == str(tmp_path / "lock")
+
+
+def test_a_file_system_without_locks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_arguments: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(OSError, match=str(tmp_path / "lock")) as caught, run_lock(tmp_path):
+        pass
+    assert caught.value.errno == errno.ENOLCK
