@@ -1,7 +1,7 @@
 """SHA-256 of files, and the manifest by which damage of a finished folder is noticed later.
 
 ``SHA256SUMS`` lists the files of a folder, in the format of ``sha256sum``, which can check them as
-well. A file that it does not list is accepted unverified.
+well. :func:`damaged_files` accepts a file that it does not list unverified.
 """
 
 import hashlib

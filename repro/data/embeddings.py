@@ -7,9 +7,8 @@ References:
     Pennington et al. (2014), GloVe: Global vectors for word representation.
 """
 
-import json
 from codecs import BOM_UTF8
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,16 +16,17 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from repro.atomic import atomic_write_bytes, atomic_write_json
+from repro.atomic import atomic_write_bytes, atomic_write_text
 from repro.checksums import sha256_of_file
 from repro.config.schema.nli import WordVectorConfig
-from repro.data.files import sha256_of
+from repro.data.stages import cached_stage
 from repro.data.vocabulary import Vocabulary
 from repro.errors import DataError
+
+_VECTORS, _DIGEST = "vectors.safetensors", "sha256"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +49,10 @@ def glove_vectors(
 
     They are cached by the content of the file, the vocabulary and the dimension.
     """
-    words = sha256_of("\n".join(vocabulary.tokens).encode())
-    key = _key(glove_fingerprint(path, cache_dir), words, dimension)
+    content = glove_fingerprint(path, cache_dir)
+    identity = {"content": content, "words": vocabulary.tokens, "dimension": dimension}
     read = partial(read_glove, path, vocabulary, dimension)
-    return kept_vectors(cache_dir / f"{key}.safetensors", read)
+    return kept_vectors(cache_dir, "glove", identity, read)
 
 
 def place_vectors(
@@ -119,24 +119,24 @@ def glove_fingerprint(path: Path, cache_dir: Path) -> str:
         DataError: the file is missing.
     """
     state = _opened(path).stat()
-    content = [str(path.resolve()), state.st_size, state.st_mtime_ns]
-    note = cache_dir / f"{_key(*content)}.json"
-    try:
-        return str(json.loads(note.read_bytes())["sha256"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        digest = sha256_of_file(path)
-    atomic_write_json(note, {"file": content, "sha256": digest})
-    return digest
+    identity = {"path": str(path.resolve()), "size": state.st_size, "mtime": state.st_mtime_ns}
+
+    def build(folder: Path) -> None:
+        atomic_write_text(folder / _DIGEST, sha256_of_file(path))
+
+    folder = cached_stage(cache_dir, "fingerprint", identity, build)
+    return (folder / _DIGEST).read_text(encoding="utf-8")
 
 
-def kept_vectors(place: Path, make: Callable[[], FoundVectors]) -> FoundVectors:
-    """Read cached vectors; if the file is missing or damaged, make them and write it."""
-    try:
-        return FoundVectors(**load_file(place))
-    except (FileNotFoundError, SafetensorError, TypeError):
-        found = make()
-    atomic_write_bytes(place, save(vars(found)))
-    return found
+def kept_vectors(
+    cache_dir: Path, name: str, identity: Mapping[str, object], make: Callable[[], FoundVectors]
+) -> FoundVectors:
+    """Read vectors from their stage; see :func:`~repro.data.stages.cached_stage`."""
+
+    def build(folder: Path) -> None:
+        atomic_write_bytes(folder / _VECTORS, save(vars(make())))
+
+    return FoundVectors(**load_file(cached_stage(cache_dir, name, identity, build) / _VECTORS))
 
 
 def _opened(path: Path) -> Path:
@@ -146,7 +146,3 @@ def _opened(path: Path) -> Path:
             "https://nlp.stanford.edu/projects/glove), or set model.vectors=random"
         )
     return path
-
-
-def _key(*parts: object) -> str:
-    return "glove-" + sha256_of(json.dumps(parts).encode())[:16]

@@ -1,14 +1,19 @@
 """Cached stages of preparation, each a folder named by a digest of all that determines it."""
 
+import fcntl
 import hashlib
 import json
+import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from repro.atomic import atomic_write_json, temporary_beside
+from repro.atomic import atomic_write_json, atomic_write_text, temporary_beside
+from repro.checksums import MANIFEST, format_manifest
 
+_log = logging.getLogger(__name__)
 _DIGITS = 16
 _IDENTITY = "identity.json"
 
@@ -22,10 +27,11 @@ def identity_digest(identity: Mapping[str, object]) -> str:
 def cached_stage(
     root: Path, name: str, identity: Mapping[str, object], build: Callable[[Path], None]
 ) -> Path:
-    """Build the folder of a stage, unless it exists.
+    """Build the folder of a stage, unless it exists and matches its checksums.
 
     The folder appears only once it is complete. Two processes may build it at the same time: the
-    first result is kept.
+    first result is kept. A stage that is damaged, or that an earlier version built without
+    checksums, is named in a warning and replaced.
 
     Args:
         root: folder of cached stages.
@@ -35,19 +41,46 @@ def cached_stage(
     """
     folder = root / f"{name}-{identity_digest(identity)}"
     if folder.is_dir():
-        return folder
+        if _is_whole(folder):
+            return folder
+        _log.warning("%s differs from its %s; it is built anew", folder, MANIFEST)
     root.mkdir(parents=True, exist_ok=True)
-    temporary = temporary_beside(folder)
+    temporary, aside = temporary_beside(folder), temporary_beside(folder)
     temporary.mkdir()
     try:
         build(temporary)
         atomic_write_json(temporary / _IDENTITY, dict(identity))
-        try:
-            os.rename(temporary, folder)
-        except OSError:
-            # A nonempty folder cannot be replaced: another process was faster.
-            if not folder.is_dir():
-                raise
+        atomic_write_text(temporary / MANIFEST, format_manifest(temporary))
+        with _locked(root):
+            if folder.is_dir() and not _is_whole(folder):
+                os.rename(folder, aside)
+            try:
+                os.rename(temporary, folder)
+            except OSError:
+                # A nonempty folder cannot be replaced: another process was faster.
+                if not folder.is_dir():
+                    raise
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        for left in (temporary, aside):
+            shutil.rmtree(left, ignore_errors=True)
     return folder
+
+
+def _is_whole(folder: Path) -> bool:
+    """Return whether the files of a stage are exactly those of its manifest."""
+    try:
+        return (folder / MANIFEST).read_bytes() == format_manifest(folder).encode()
+    except OSError:  # no manifest, a file that cannot be read, or another process replaces them
+        return False
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder against other processes, where the file system has locks."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

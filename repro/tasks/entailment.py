@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
@@ -16,7 +16,7 @@ from repro.config.schema.nli import NliReading, PairRun, PairTaskConfig
 from repro.data.batching import EncodedPairs, NliBatch, epoch_batches, ordered_batches
 from repro.data.cooccurrence import cooccurrence_vectors
 from repro.data.embeddings import FoundVectors, glove_vectors, kept_vectors, place_vectors
-from repro.data.files import numbered_lines, sha256_of
+from repro.data.files import numbered_lines
 from repro.data.nli import (
     NliExample,
     load_nli,
@@ -123,12 +123,16 @@ def _text_vectors(config: PairRun, vocabulary: Vocabulary) -> FoundVectors:
                 yield punctuation_words(line.lower() if config.data.lowercase else line)
 
     size, deviation = config.model.vector_size, config.model.embedding_std
-    reading = repr(part_of(NliReading, config.data))
-    origin = [str(_VECTORS_VERSION), identify(config).fingerprint, reading]
-    content = [*origin, *vocabulary.tokens, str(size), str(deviation)]
-    digest = sha256_of(chr(10).join(content).encode())[:16]
-    stored = vectors_dir(config) / f"text-{digest}.safetensors"
-    return kept_vectors(stored, lambda: cooccurrence_vectors(text(), vocabulary, size, deviation))
+    identity = {
+        "version": _VECTORS_VERSION,
+        "corpus": identify(config).fingerprint,
+        "reading": repr(part_of(NliReading, config.data)),
+        "words": vocabulary.tokens,
+        "size": size,
+        "deviation": deviation,
+    }
+    make = partial(cooccurrence_vectors, text(), vocabulary, size, deviation)
+    return kept_vectors(vectors_dir(config), "text", identity, make)
 
 
 @lru_cache(maxsize=2)

@@ -66,14 +66,26 @@ def test_random_vectors_have_the_deviation() -> None:
 def test_what_was_read_is_cached(glove: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     first = placed(glove, cache)
-    (stored,) = cache.glob("*.safetensors")
+    (stored,) = cache.glob("glove-*/*.safetensors")
     written = stored.stat().st_mtime_ns
     second = placed(glove, cache)
     assert torch.equal(first, second)
     assert stored.stat().st_mtime_ns == written
-    stored.write_bytes(b"broken")
-    assert torch.equal(placed(glove, cache), first)
-    assert stored.read_bytes() != b"broken"
+
+
+def test_no_damaged_byte_of_the_cache_is_used(glove: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    expected = placed(glove, cache)
+    content = glove_fingerprint(glove, cache)
+    for stored in cache.glob("*/*"):
+        whole = stored.read_bytes()
+        for position in range(0, len(whole), 7):
+            damaged = bytearray(whole)
+            damaged[position] ^= 4
+            stored.write_bytes(damaged)
+            assert glove_fingerprint(glove, cache) == content
+            assert torch.equal(placed(glove, cache), expected)
+            assert stored.read_bytes() == whole
 
 
 def test_cache_follows_file_vocabulary_and_dimension(glove: Path, tmp_path: Path) -> None:
@@ -84,7 +96,7 @@ def test_cache_follows_file_vocabulary_and_dimension(glove: Path, tmp_path: Path
     glove.write_text(LINES.replace("dog 5 6", "dog 55 66"), encoding="utf-8")
     changed = placed(glove, cache)
     assert changed[4].tolist() == [55.0, 66.0]
-    assert len(list(cache.glob("*.safetensors"))) == 3
+    assert len(list(cache.glob("glove-*/*.safetensors"))) == 3
 
 
 def test_fingerprint_is_of_the_content(glove: Path, tmp_path: Path) -> None:

@@ -202,3 +202,24 @@ def test_unknown_languages_and_missing_files_are_refused(tmp_path, languages, me
 def test_unknown_corpora_are_refused_with_the_choices():
     with pytest.raises(DataError, match=r"data\.corpus=nowhere: .*iwslt2014, .*multi30k"):
         declared(ParallelTexts, "data.corpus", "nowhere")
+
+
+def test_no_damage_of_a_prepared_corpus_changes_its_content(demo, tmp_path):
+    """A flipped bit of an Arrow file may give other ids, or abort the process in Arrow itself."""
+    cache = tmp_path / "cache"
+
+    def content():
+        prepared = prepare(demo, TextSettings(merges=20), EncodingSettings(), cache)
+        pairs = [[*one] for one in prepared.splits.values()]
+        return pairs, [[*read_pairs(one)] for one in prepared.texts.values()], prepared.codes
+
+    expected = content()
+    files = sorted(path for path in cache.glob("*/*") if path.name != "SHA256SUMS")
+    assert {path.suffix for path in files} >= {".arrow", ".json", ".codes", ".source", ".target"}
+    for number, path in enumerate(files):
+        whole = path.read_bytes()
+        place = number * 1009 % len(whole)
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+        assert content() == expected
+        path.write_bytes(whole[:place])
+        assert content() == expected

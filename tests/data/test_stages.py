@@ -1,4 +1,8 @@
-"""Stages are built once, whole, and named by their identity."""
+"""Stages are built once, whole, and named by their identity; damaged ones are built anew."""
+
+import multiprocessing
+import time
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +55,85 @@ def test_of_two_builders_the_first_to_finish_wins(tmp_path):
     folder = cached_stage(tmp_path, "tokenised", {}, build_slowly)
     assert (folder / "content.txt").read_text(encoding="utf-8") == "done"
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+
+
+def write_two(folder):
+    write_marker(folder)
+    (folder / "ids.bin").write_bytes(bytes(range(8)))
+
+
+def cut(content):
+    return content[:-1]
+
+
+def empty(_content):
+    return b""
+
+
+def flip(content):
+    return bytes([content[0] ^ 1]) + content[1:]
+
+
+def lose(_content):
+    return None
+
+
+@pytest.mark.parametrize("damage", [cut, empty, flip, lose])
+@pytest.mark.parametrize("name", ["content.txt", "ids.bin", "identity.json", "SHA256SUMS"])
+def test_a_damaged_stage_is_named_once_and_built_anew(tmp_path, caplog, name, damage):
+    folder = cached_stage(tmp_path, "tokenised", {"a": 1}, write_two)
+    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (folder / name).unlink()
+    if (damaged := damage(whole[name])) is not None:
+        (folder / name).write_bytes(damaged)
+    for _ in range(2):
+        assert cached_stage(tmp_path, "tokenised", {"a": 1}, write_two) == folder
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
+    (message,) = caplog.messages
+    assert str(folder) in message
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_damaged_stage_that_cannot_be_built_is_not_used(tmp_path):
+    folder = cached_stage(tmp_path, "tokenised", {}, write_two)
+    (folder / "ids.bin").write_bytes(b"")
+
+    def fail(_folder):
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            cached_stage(tmp_path, "tokenised", {}, fail)
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def _use(root: Path, barrier, used) -> None:
+    """Open the stage as another process does, and read it as long as others may replace it."""
+
+    def build(folder):
+        barrier.wait()  # all found the damage
+        write_two(folder)
+
+    folder = cached_stage(root, "tokenised", {}, build)
+    until = time.monotonic() + 0.5
+    while time.monotonic() < until:
+        used.put((folder / "ids.bin").read_bytes())
+
+
+def test_processes_that_replace_a_damaged_stage_at_once_all_read_a_whole_one(tmp_path):
+    folder = cached_stage(tmp_path, "tokenised", {}, write_two)
+    (folder / "ids.bin").write_bytes(b"")
+    context = multiprocessing.get_context("fork")
+    barrier, used = context.Barrier(4), context.SimpleQueue()
+    workers = [context.Process(target=_use, args=(tmp_path, barrier, used)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    found = set()
+    while any(worker.is_alive() for worker in workers) or not used.empty():
+        if used.empty():
+            time.sleep(0.01)
+        else:
+            found.add(used.get())
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    assert found == {bytes(range(8))}
+    assert list(tmp_path.iterdir()) == [folder]

@@ -238,7 +238,7 @@ def test_vectors_of_a_text_depend_on_it_and_are_kept(tmp_path: Path) -> None:
     first = vectors_of(chosen, words)
     assert first[words.encode(["some", "dog"])].std().item() > 0
     assert torch.equal(vectors_of(chosen, words), first)
-    assert len([*tmp_path.rglob("text-*.safetensors")]) == 1
+    assert len([*tmp_path.rglob("text-*/*.safetensors")]) == 1
     text.write_text("a dog halts some boy\n" * 40)
     assert identify(chosen).fingerprint != fingerprint
     assert not torch.equal(vectors_of(chosen, words), first)
