@@ -1,17 +1,22 @@
 """Checkpoints: written atomically, loaded without executing code."""
 
+import hashlib
 import io
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
+from zipfile import BadZipFile, ZipFile
 
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 from torch import nn
 
 from repro import typed
 from repro.atomic import atomic_write_bytes
+
+_CHECKSUM = "sha256"
 
 
 class CheckpointError(RuntimeError):
@@ -115,6 +120,10 @@ def load_checkpoint(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
         CheckpointError: the file is not a checkpoint.
     """
     try:
+        # PyTorch's reader does not compare the CRC of the members.
+        with ZipFile(path) as archive:
+            if damaged := archive.testzip():
+                raise BadZipFile(f"{damaged} is damaged")
         content = torch.load(path, map_location="cpu", weights_only=True)
         return TrainingProgress.of(content["progress"]), content["state"]
     except Exception as error:  # not an archive, types refused by weights_only, or other keys
@@ -123,23 +132,39 @@ def load_checkpoint(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
 
 
 def save_weights(path: Path, model: nn.Module) -> None:
-    """Write a model's parameters as safetensors, atomically."""
+    """Write a model's parameters as safetensors, atomically, with a checksum in the header."""
     tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
     # Not save_file: it creates files that only their owner may read, whatever the umask.
-    atomic_write_bytes(path, save(tensors))
+    digest = _content_digest(save(tensors))
+    atomic_write_bytes(path, save(tensors, {_CHECKSUM: digest}))
 
 
 def load_weights(path: Path, model: nn.Module) -> None:
     """Load parameters written by :func:`save_weights`.
 
     Raises:
-        CheckpointError: the file is missing or of another model.
+        CheckpointError: the file is missing, damaged or of another model.
     """
     try:
-        model.load_state_dict(load_file(path))
+        content = path.read_bytes()
+        metadata = json.loads(content[8 : _data_start(content)]).get("__metadata__", {})
+        # Weights of an earlier version have no checksum.
+        if _CHECKSUM in metadata and metadata[_CHECKSUM] != _content_digest(content):
+            raise ValueError("damaged: it differs from the checksum in it")
+        model.load_state_dict(load(content))
     except Exception as error:
         reason = str(error).partition("\n")[0]
         message = (
             f"{path}: not the weights of this model ({reason}); delete its folder to start anew"
         )
         raise CheckpointError(message) from error
+
+
+def _content_digest(content: bytes) -> str:
+    """Compute the SHA-256 of the numbers of a safetensors file, which follow its header."""
+    return hashlib.sha256(memoryview(content)[_data_start(content) :]).hexdigest()
+
+
+def _data_start(content: bytes) -> int:
+    """Return the place of the numbers in a safetensors file: its first 8 bytes count the header."""
+    return 8 + int.from_bytes(content[:8], "little")

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from repro.config import ConfigError
@@ -535,6 +536,37 @@ def test_a_checkpoint_without_room_names_its_file_and_keeps_the_earlier_one(tmp_
     assert caught.value.errno == errno.EFBIG
     assert [*tmp_path.iterdir()] == [path]
     assert load_checkpoint(path)[0].epoch == 1
+
+
+def test_no_flipped_bit_of_a_checkpoint_or_of_weights_is_loaded(tmp_path: Path) -> None:
+    task = Regression()
+    run(task, tmp_path)
+    checkpoint, weights = tmp_path / "checkpoint.pt", tmp_path / "model.safetensors"
+
+    def content(path: Path) -> str:
+        if path == checkpoint:
+            return repr(load_checkpoint(path))
+        load_weights(path, task.model)
+        return repr(task.model.state_dict())
+
+    for path in (checkpoint, weights):
+        whole, expected, refused = path.read_bytes(), content(path), 0
+        for place in range(0, len(whole), max(1, len(whole) // 100)):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+            try:  # a flipped bit between the members of an archive, or in a name, changes no number
+                assert content(path) == expected
+            except CheckpointError:
+                refused += 1
+        assert refused > 30
+
+
+def test_weights_of_an_earlier_version_have_no_checksum(tmp_path: Path) -> None:
+    model = nn.Linear(2, 2)
+    expected = model.weight.detach().clone()
+    (tmp_path / "model.safetensors").write_bytes(save(dict(model.state_dict())))
+    nn.init.zeros_(model.weight)
+    load_weights(tmp_path / "model.safetensors", model)
+    assert torch.equal(model.weight, expected)
 
 
 def test_all_files_of_a_training_have_the_rights_that_the_umask_leaves(tmp_path: Path) -> None:
