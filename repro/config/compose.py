@@ -26,6 +26,7 @@ from hydra.core.plugins import Plugins
 from hydra.errors import HydraException, OverrideParseException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
+from omegaconf._utils import get_yaml_loader
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 from yaml import YAMLError
 
@@ -160,36 +161,55 @@ def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
             refused.
     """
     anew = [one for one in overrides if not changes_numbers(one)]
-    place: object = path
     try:
-        stored = OmegaConf.load(path)
-        if not isinstance(stored, DictConfig) or "task" not in stored:
-            raise ConfigError(f"{path}: expected the configuration of a run")
-        groups = {str(key): node for key, node in stored.items() if OmegaConf.is_dict(node)}
-        for group, removed in _REMOVED.items():
-            for key, value in removed.items():
-                if group in groups and groups[group].get(key) == value:
-                    del groups[group][key]
-        named = {
-            key: groups[key].name
-            for key in ("task", "scale", "mapping", "structure", "loss")
-            if key in groups
-        }
-        chosen = [f"{key}={name}" for key, name in named.items() if name in group_choices(key)]
-        cfg = composed(_through_hydra, [*chosen, *anew])
-        wanted = get_type_hints(run_class(OmegaConf.get_type(cfg.task)))
-        for key in (str(key) for key in stored if key not in NUISANCE):
-            inner = key in groups
-            cfg[key] = _typed(key, groups[key], wanted[key], cfg[key]) if inner else stored[key]
-        for place in (text for text in overrides if text not in anew):
-            one = _parsed(place)
-            if one.is_sweep_override():
-                raise ConfigError(f"{place}: expected a single value")
-            _refuse_unused(cfg, [place])
-            OmegaConf.update(cfg, one.get_key_element(), one.value(), merge=True)
-        return to_run_config(cfg)
+        cfg = _stored(path, anew)
+        to_run_config(cfg)
+    except YAMLError as error:
+        raise ConfigError(yaml_problem(error, path)) from error
     except CONFIG_ERRORS as error:
-        raise ConfigError(f"{place}: {explain(error)}") from error
+        raise ConfigError(f"{path}: {explain(error)}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: expected text in UTF-8 ({error})") from error
+    except (ConfigError, RecursionError) as error:  # the latter if a list contains itself
+        raise ConfigError(f"{path}: {error}") from error
+    for text in (one for one in overrides if one not in anew):
+        item = _parsed(text)
+        if item.is_sweep_override():
+            raise ConfigError(f"{text}: expected a single value")
+        _refuse_unused(cfg, [text])
+        try:
+            OmegaConf.update(cfg, item.get_key_element(), item.value(), merge=True)
+        except CONFIG_ERRORS as error:
+            raise ConfigError(f"{text}: {explain(error)}") from error
+    return to_run_config(cfg)
+
+
+def _stored(path: Path, anew: Sequence[str]) -> DictConfig:
+    """Compose the configuration in a file of :func:`to_yaml`; ``anew`` sets device and folders."""
+    content = yaml.load(path.read_text(encoding="utf-8"), get_yaml_loader())
+    if not isinstance(content, dict) or "task" not in content:
+        raise ConfigError("expected the configuration of a run")
+    stored = OmegaConf.create(content)
+    known = {field.name for field in fields(schema.RunConfig)}
+    if unknown := [str(key) for key in stored if key not in known]:
+        raise ConfigError(_unknown_key(unknown[0], schema.RunConfig))
+    groups = {str(key): node for key, node in stored.items() if OmegaConf.is_dict(node)}
+    for group, removed in _REMOVED.items():
+        for key, value in removed.items():
+            if group in groups and groups[group].get(key) == value:
+                del groups[group][key]
+    named = {
+        key: groups[key].name
+        for key in ("task", "scale", "mapping", "structure", "loss")
+        if key in groups
+    }
+    chosen = [f"{key}={name}" for key, name in named.items() if name in group_choices(key)]
+    cfg = composed(_through_hydra, [*chosen, *anew])
+    wanted = get_type_hints(run_class(OmegaConf.get_type(cfg.task)))
+    for key in (str(key) for key in stored if key not in NUISANCE):
+        inner = key in groups and key in registered_schemas()
+        cfg[key] = _typed(key, groups[key], wanted[key], cfg[key]) if inner else stored[key]
+    return cfg
 
 
 def _typed(group: str, node: DictConfig, kind: Any, composed: DictConfig) -> DictConfig:

@@ -124,7 +124,7 @@ def load_run(run: str | Path, *overrides: str, results_dir: str | Path | None = 
     for one in overrides:
         if not one.startswith(RESTORED_CHANGES):
             raise ConfigError(f"{one}: a prediction takes decoding.KEY=..., hardware=...")
-    config = restore_run(folder.config, overrides)
+    config = restore_run(folder.verified(folder.config), overrides)
     # What the evaluation tuned is recorded under the name of the setting.
     measured = folder.read_record().metrics if folder.record.exists() else {}
     search = vars(config.decoding) if config.decoding else {}
@@ -161,7 +161,13 @@ def _model(folder: RunFolder, config: RunConfig) -> Predictor[Any]:
     spec = task_spec(config.task.name)
     if spec.restore is None:
         raise ConfigError(f"task={config.task.name} does not predict new inputs")
-    found = spec.restore(config, prepare_device(config.hardware), folder.read_preparation())
+    device, preparation = prepare_device(config.hardware), folder.read_preparation()
+    try:
+        found = spec.restore(config, device, preparation)
+    except UserError:
+        raise
+    except ValueError as error:
+        raise ResultsError(f"{folder.preparation}: {error}") from error
     try:
         load_weights(folder.verified(folder.model), found.model)
     except CheckpointError as error:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
+from repro import typed
 from repro.config.schema.checks import part_of
 from repro.config.schema.nli import NliReading, PairRun, PairTaskConfig
 from repro.data.batching import EncodedPairs, NliBatch, epoch_batches, ordered_batches
@@ -87,11 +88,18 @@ def encode_corpus(config: PairRun) -> EncodedCorpus:
     return _encode(pair_folder(config).resolve(), data.source, reading, data.min_count, every_word)
 
 
+@dataclass(frozen=True)
+class _Stored:
+    words: list[str]
+    labels: list[str]
+
+
 def restored_corpus(stored: Mapping[str, Any]) -> EncodedCorpus:
     """Return labels and vocabulary alone, from :meth:`EntailmentTask.preparation`."""
-    vocabulary = Vocabulary(stored["words"])
+    found = typed.build(_Stored, stored)
+    vocabulary = Vocabulary(found.words)
     empty = EncodedPairs([], vocabulary)
-    return EncodedCorpus(vocabulary, tuple(stored["labels"]), empty, empty, empty)
+    return EncodedCorpus(vocabulary, tuple(found.labels), empty, empty, empty)
 
 
 _VECTORS_VERSION = 1

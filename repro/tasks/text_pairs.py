@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from repro import typed
 from repro.atomic import atomic_write_text
 from repro.config.schema.checks import part_of
 from repro.config.schema.mapping import BoundedConfig
@@ -134,11 +135,31 @@ def prepare_text(config: TextRun, corpus: ParallelCorpus) -> PreparedCorpus:
     return prepare(pruned, text, part_of(EncodingSettings, config.data), cache, sink)
 
 
+@dataclass(frozen=True)
+class _StoredCorpus:
+    name: str
+    source: str
+    target: str
+    tokenised: bool
+    unknown: list[str]
+
+
+@dataclass(frozen=True)
+class _StoredText:
+    source: list[str]
+    target: list[str]
+    codes: str
+    corpus: _StoredCorpus
+
+
 def restored_text(stored: Mapping[str, Any]) -> PreparedCorpus:
     """Return vocabularies and merges, without any text, from :meth:`TextPairsTask.preparation`."""
-    source, target = (Vocabulary(stored[side]) for side in ("source", "target"))
-    corpus = ParallelCorpus(splits={}, fingerprint="", **stored["corpus"])
-    return PreparedCorpus(corpus, source, target, {}, {}, stored["codes"])
+    found = typed.build(_StoredText, stored)
+    corpus = ParallelCorpus(
+        splits={}, fingerprint="", **{**vars(found.corpus), "unknown": tuple(found.corpus.unknown)}
+    )
+    source, target = Vocabulary(found.source), Vocabulary(found.target)
+    return PreparedCorpus(corpus, source, target, {}, {}, found.codes)
 
 
 @dataclass(frozen=True)

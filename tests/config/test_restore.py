@@ -1,5 +1,6 @@
 """The configuration of a run, restored from its file whatever its groups are."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,37 @@ def test_settings_of_earlier_versions_may_have_the_value_that_is_left(tmp_path: 
     path.write_text(text.replace("label_smoothing: 0.0", "label_smoothing: 0.1"), "utf-8")
     with pytest.raises(ConfigError, match="loss: unknown label_smoothing"):
         restore_run(path, [])
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        (b"\xff", "UTF-8"),
+        (b"hydra: {}", "'hydra'"),
+        (b"hydra: {run: {dir: x}}", "'hydra'"),
+        (b"other: 1", "'other'"),
+        (b"seed: {}", "seed"),
+        (b"precision: {a: 1}", "precision"),
+        (b"training: {}", "training.learning_rate"),
+        (b"model: &model [*model]", "recursion"),
+    ],
+)
+def test_what_no_run_wrote_is_named_with_its_file(tmp_path: Path, line: bytes, named: str) -> None:
+    path = tmp_path / "config.yaml"
+    key = line.decode("utf-8", "replace").partition(":")[0]
+    whole = to_yaml(compose_run(["task=nmt"])).encode()
+    # The line replaces the value of its key, with what is nested in it.
+    kept = re.sub(rf"(?m)^{re.escape(key)}:.*\n( .*\n|- .*\n)*", "", whole.decode()).encode()
+    path.write_bytes(kept + line + b"\n")
+    with pytest.raises(ConfigError, match=named) as caught:
+        restore_run(path, [])
+    assert str(caught.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("content", [b"", b"1", b"[]", b"null", b"task", b"- task", b"{"])
+def test_a_file_without_a_configuration_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        restore_run(path, [])
+    assert str(caught.value).startswith(str(path))

@@ -222,6 +222,48 @@ def test_missing_weights_name_the_command_that_trains_them(
             shutil.copytree(folder.path, found, ignore=ignored)
 
 
+@pytest.mark.parametrize("name", ["config.yaml", "preparation.json", "model.safetensors"])
+@pytest.mark.parametrize("checksums", [True, False])
+def test_a_damaged_file_of_a_copied_folder_is_named(
+    folder: RunFolder,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    checksums: bool,
+) -> None:
+    left = [] if checksums else ["SHA256SUMS"]
+    copied = shutil.copytree(
+        folder.path, tmp_path / "copied", ignore=shutil.ignore_patterns("lock", *left)
+    )
+    content = (copied / name).read_bytes()
+    place = len(content) - 10
+    (copied / name).write_bytes(content[:place] + b"\xff" + content[place + 1 :])
+    assert main(["predict", str(copied), "--text", "a\tV"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(copied / name) in line
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        (None, "languages"),
+        ({"languages": 1}, "languages"),
+        ({"source": ["a", 1]}, "source"),
+        ({"target": "abc"}, "target"),
+        ({"other": 1}, "other"),
+    ],
+)
+def test_a_preparation_that_no_run_wrote_is_named(
+    folder: RunFolder, tmp_path: Path, changes: dict[str, object] | None, named: str
+) -> None:
+    ignored = shutil.ignore_patterns("lock", "SHA256SUMS")
+    copied = RunFolder(shutil.copytree(folder.path, tmp_path / "copied", ignore=ignored))
+    copied.write_preparation({} if changes is None else copied.read_preparation() | changes)
+    with pytest.raises(ResultsError, match=named) as caught:
+        repro.load(copied.path)
+    assert str(caught.value).startswith(str(copied.preparation))
+
+
 def test_inputs_in_memory_are_named_by_their_number(folder: RunFolder) -> None:
     run = repro.load(folder.path)
     assert run.predict([]) == []

@@ -14,6 +14,7 @@ from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
 from repro.data.batching import collate_trees
 from repro.data.dependencies.conllu import parse_conllu
+from repro.data.vocabulary import SPECIALS
 from repro.errors import DataError
 from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.parsing import ParsedSentences
@@ -22,7 +23,7 @@ from repro.results import OWN_SPLIT, RunFolder
 from repro.runs.execute import execute, locate
 from repro.runs.train import ensemble_evaluation
 from repro.structures import Arborescence, sparsemap
-from repro.tasks.parsing.corpus import encode_treebank, identify
+from repro.tasks.parsing.corpus import encode_treebank, identify, restored_treebank
 from repro.tasks.parsing.task import CandidateStatistics, ParsingTask, heads_of, weighted_trees
 from repro.training.seeding import seed_everything
 
@@ -296,3 +297,14 @@ def test_there_are_no_ensembles_of_parsers() -> None:
 def test_bfloat16_trains(tmp_path: Path) -> None:
     outcome = execute(locate(config(tmp_path, "precision=bf16", "loss=crf")))
     assert outcome.status == "done", outcome.error
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("frequency", [1]), ("frequency", "x"), ("column", "HEADS"), ("tags", [])]
+)
+def test_a_preparation_that_no_run_wrote_is_refused(name: str, value: object) -> None:
+    symbols = [*SPECIALS, "a"]
+    whole = {"words": symbols, "tags": symbols, "frequency": [0] * 5, "column": "UPOS"}
+    assert restored_treebank(whole).encoder.frequency == [0] * 5
+    with pytest.raises(ValueError, match=name if name != "tags" else "vocabulary"):
+        restored_treebank({**whole, name: value})

@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from repro import typed
 from repro.config.schema.morphology import MorphologyRun
 from repro.data.demo.morphology import write_demo_corpus
 from repro.data.pair import Pair
@@ -75,8 +76,15 @@ def _encode(folder: Path, setting: str | None, languages: tuple[str, ...] | None
     return EncodedCorpus(corpus, source, target, *splits)
 
 
+@dataclass(frozen=True)
+class _Stored:
+    languages: list[str]
+    source: list[str]
+    target: list[str]
+
+
 def restored_corpus(stored: Mapping[str, Any]) -> EncodedCorpus:
     """Return languages and vocabularies alone, from :meth:`MorphologyTask.preparation`."""
-    corpus = SigmorphonCorpus(stored["languages"], [], [], [], fingerprint="")
-    source, target = (Vocabulary(stored[side]) for side in ("source", "target"))
-    return EncodedCorpus(corpus, source, target, [], [], [])
+    found = typed.build(_Stored, stored)
+    corpus = SigmorphonCorpus(found.languages, [], [], [], fingerprint="")
+    return EncodedCorpus(corpus, Vocabulary(found.source), Vocabulary(found.target), [], [], [])

@@ -6,8 +6,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from repro import typed
 from repro.config.schema.parsing import ParsingRun
 from repro.data.demo.parsing import write_demo_treebank
+from repro.data.dependencies.conllu import COLUMNS
 from repro.data.dependencies.trees import Tree, TreeEncoder
 from repro.data.dependencies.universal_dependencies import (
     Treebank,
@@ -43,10 +45,26 @@ def identify(config: ParsingRun) -> CorpusIdentity:
     return CorpusIdentity(treebank.name, treebank.fingerprint)
 
 
+@dataclass(frozen=True)
+class _Stored:
+    words: list[str]
+    tags: list[str]
+    frequency: list[int]
+    column: str
+
+    def __post_init__(self) -> None:
+        if len(self.frequency) != len(self.words):
+            raise ValueError("field 'frequency' has another length than 'words'")
+        if self.column not in COLUMNS:
+            expected = " or ".join(COLUMNS)
+            raise ValueError(f"field 'column' is {self.column!r}; expected {expected}")
+
+
 def restored_treebank(stored: Mapping[str, Any]) -> EncodedTreebank:
     """Return vocabularies alone, from :meth:`ParsingTask.preparation`."""
-    words, tags = (Vocabulary(stored[side]) for side in ("words", "tags"))
-    encoder = TreeEncoder(words, tags, stored["frequency"], stored["column"])
+    found = typed.build(_Stored, stored)
+    words, tags = Vocabulary(found.words), Vocabulary(found.tags)
+    encoder = TreeEncoder(words, tags, found.frequency, found.column)
     return EncodedTreebank(Treebank("", [], [], [], "", {}), encoder, [], [], [])
 
 
