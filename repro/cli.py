@@ -23,7 +23,7 @@ from tempfile import mkdtemp
 from typing import NoReturn, TypeVar
 
 from repro import __version__
-from repro.errors import UserError, meant, require_utf8
+from repro.errors import UserError, meant, require_utf8, visible
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except UserError as error:
             if debug:
                 traceback.print_exc()
-            print(f"repro: {_shortened(str(error))}", file=sys.stderr)
+            print(f"repro: {visible(_shortened(str(error)))}", file=sys.stderr)
             return 2
         except BrokenPipeError:  # the reader of the output has exited, as in repro ... | head
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -200,7 +200,7 @@ def _refused_by_the_system(error: OSError) -> int:
     except OSError:  # discard output that cannot be written, or Python retries at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     where = "" if error.filename is None else f"{error.filename}: "
-    print(f"repro: {_shortened(f'{where}{error.strerror}')}", file=sys.stderr)
+    print(f"repro: {visible(_shortened(f'{where}{error.strerror}'))}", file=sys.stderr)
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO)
     return 1 if full else 2
 
@@ -517,7 +517,8 @@ def show(parsed: argparse.Namespace) -> int:
 
 
 def _show(parsed: argparse.Namespace, found: T, print_: Callable[[T], None]) -> None:
-    """Print what a command found, as JSON if that is asked for."""
+    """Print what a command found, as JSON if that is asked for; no text commands the terminal."""
+    found = visible(found)
     if parsed.json:
         print(json.dumps(found, indent=1, ensure_ascii=False))
     else:

@@ -1,7 +1,12 @@
-"""Errors that the command line shows as one line instead of a traceback."""
+"""Errors that the command line shows as one line instead of a traceback, and text to show."""
 
 import difflib
+import re
 from collections.abc import Iterable
+from typing import Any
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Characters that command a terminal or change the direction of text; not TAB and line feed."""
 
 
 class UserError(Exception):
@@ -32,3 +37,16 @@ def require_utf8(text: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError:
         raise UserError(f"{text!r} is not UTF-8") from None
+
+
+def visible(value: Any) -> Any:
+    r"""Write the control characters of a text, or of every text in JSON values, as ``\x1b``.
+
+    What a stranger's record or run folder holds can thereby neither command a terminal nor make
+    text look like another.
+    """
+    if isinstance(value, str):
+        return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
+    if isinstance(value, dict):
+        return {visible(key): visible(item) for key, item in value.items()}
+    return [*map(visible, value)] if isinstance(value, list) else value

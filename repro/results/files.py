@@ -1,6 +1,8 @@
 """Files of results: named arrays of numbers, one JSON object, or one JSON object per line.
 
-A line is complete only with its line feed: text after the last one was left by a crash.
+A line is complete only with its line feed: text after the last one was left by a crash. Control
+characters are read as :func:`~repro.errors.visible` writes them, since tables, pages and figures
+show what is read.
 """
 
 import json
@@ -16,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.atomic import atomic_path, atomic_write_bytes, naming
-from repro.errors import ResultsError
+from repro.errors import ResultsError, visible
 
 Array = NDArray[np.number]
 Row = dict[str, Any]
@@ -97,19 +99,26 @@ def read_rows(path: Path, grown: bool = False) -> list[Row]:
     *lines, torn = path.read_bytes().split(b"\n")
     if torn and not grown:
         raise ResultsError(f"{path}:{len(lines) + 1}: the last line is incomplete")
-    return [_parsed(line, f"{path}:{number}") for number, line in enumerate(lines, start=1)]
+    return [
+        visible(_parsed(line, f"{path}:{number}")) for number, line in enumerate(lines, start=1)
+    ]
 
 
-def read_object(path: Path) -> Row:
+def read_object(path: Path, exact: bool = False) -> Row:
     """Read a file that contains one JSON object.
+
+    Args:
+        path: the file.
+        exact: whether control characters stay as they are, for what is not shown.
 
     Raises:
         ResultsError: the file is missing or not a JSON object.
     """
     try:
-        return _parsed(path.read_bytes(), str(path))
+        content = _parsed(path.read_bytes(), str(path))
     except FileNotFoundError:
         raise ResultsError(f"{path}: no such file") from None
+    return content if exact else visible(content)
 
 
 def _parsed(text: bytes, place: str) -> Row:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from repro import typed
 from repro.checksums import DamagedFileError
 from repro.config.identity import flattened
-from repro.errors import ResultsError
+from repro.errors import ResultsError, visible
 from repro.results.files import read_object
 
 T = TypeVar("T")
@@ -110,11 +110,11 @@ def read_record(path: Path) -> Record:
         ResultsError: the file is missing or not JSON, or a field is missing, unknown, of the wrong
             type or out of range.
     """
-    content = read_object(path)
+    content = read_object(path, exact=True)
     digest = content.pop("sha256", None)
     # Earlier versions stored which settings were outdated; such a record fills no cell any more.
     known = {name: value for name, value in content.items() if name != "outdated"}
-    record = from_dict(Record, known, str(path))
+    record = from_dict(Record, visible(known), str(path))
     if digest != _digest(content):
         raise DamagedFileError(f"{path} is damaged: it differs from the checksum in it")
     return record

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 from repro import checksums
 from repro.atomic import atomic_write_bytes, atomic_write_json, atomic_write_text
 from repro.checksums import MANIFEST, DamagedFileError
-from repro.errors import ResultsError
+from repro.errors import ResultsError, visible
 from repro.results import files
 from repro.results.files import Array, Row
 from repro.results.layout import record_path, runs_dir, statistics_path
@@ -76,7 +76,7 @@ class RunFolder:
         """Why the run failed: the last line of its traceback; blank if it has none."""
         with suppress(OSError):
             lines = self.traceback.read_text(encoding="utf-8", errors="replace").splitlines()
-            return next((line for line in reversed(lines) if line.strip()), "")
+            return str(visible(next((line for line in reversed(lines) if line.strip()), "")))
         return ""
 
     @property
@@ -207,7 +207,7 @@ class RunFolder:
 
     def read_preparation(self) -> dict[str, Any]:
         """Read the output of :meth:`write_preparation`."""
-        return files.read_object(self.verified(self.preparation))
+        return files.read_object(self.verified(self.preparation), exact=True)
 
     def append_history(self, row: Mapping[str, Any]) -> None:
         """Append the row of an epoch or a validation and flush it to disk."""
