@@ -24,6 +24,8 @@ from repro.data.parallel import check_size
 from repro.errors import DataError
 
 TIMEOUT_SECONDS = 60.0
+MOST_BYTES = 8 << 30
+"""Largest total size of the files unpacked from one archive."""
 _PIECE = 1 << 20
 _SAFE_PART = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*")
 _UNREADABLE = (
@@ -265,9 +267,11 @@ def _downloaded(download: Download, folder: Path) -> Path:
         )
     pooch.get_logger().setLevel(logging.ERROR)
     downloader = pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS)
+    last = PurePosixPath(address.path).name  # by which messages about an archive name it
+    fname = last if _SAFE_PART.fullmatch(last) else "download"
     try:
         name = pooch.retrieve(
-            download.url, known_hash=None, fname="download", path=folder, downloader=downloader
+            download.url, known_hash=None, fname=fname, path=folder, downloader=downloader
         )
     except (OSError, ValueError) as error:
         raise DataError(
@@ -298,8 +302,8 @@ def unpack(file: Path, data_dir: Path, members: tuple[str, ...], inside: str = "
 
     Raises:
         DataError: the archive is neither tar nor zip, or is damaged; a matching member is a link
-            or a device, or its path is not plain and relative; no member matches. In all of these
-            cases no file is written.
+            or a device, or its path is not plain and relative; no member matches, or all that do
+            have more than :data:`MOST_BYTES`. In all of these cases no file is written.
     """
 
     def wanted(name: str, regular: bool = True) -> bool:
@@ -308,16 +312,26 @@ def unpack(file: Path, data_dir: Path, members: tuple[str, ...], inside: str = "
             raise DataError(f"{file.name}: {name!r} is not a plain file below a plain path")
         return found
 
+    def require_room(sizes: Iterable[int]) -> None:
+        # Neither format writes more of a member than the size in its header.
+        if (size := sum(sizes)) > MOST_BYTES:
+            raise DataError(
+                f"{file.name}: unpacks to {size:,} bytes; expected at most {MOST_BYTES:,}"
+            )
+
     # Not beside the data folder, which may be a mount or a link to another file system.
     data_dir.mkdir(parents=True, exist_ok=True)
     staging, folder = temporary_beside(data_dir / file.name), data_dir / inside
     try:
         if zipfile.is_zipfile(file):
             with zipfile.ZipFile(file) as zipped:
-                zipped.extractall(staging, [name for name in zipped.namelist() if wanted(name)])
+                entries = [one for one in zipped.infolist() if wanted(one.filename)]
+                require_room(one.file_size for one in entries)
+                zipped.extractall(staging, entries)
         else:
             with tarfile.open(file) as tar:
                 chosen = [one for one in tar if not one.isdir() and wanted(one.name, one.isreg())]
+                require_room(one.size for one in chosen)
                 _read_to_the_end(tar)
                 tar.extractall(staging, chosen, filter="data")
         names = [path.relative_to(staging) for path in staging.rglob("*") if path.is_file()]

@@ -17,7 +17,7 @@ from threading import Thread
 
 import pytest
 
-from repro.data import commands
+from repro.data import commands, download
 from repro.data.corpora import Corpus, Download, declared_corpora
 from repro.data.corpora.treebanks import TreebankFiles
 from repro.data.download import (
@@ -396,6 +396,49 @@ def test_zips_with_damaged_or_unknown_compression_are_refused(tmp_path, kind):
         except DataError:
             continue
         assert path.read_bytes() == content
+
+
+def write_deflated(path, files):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for name, content in files.items():
+            zipped.writestr(name, content)
+    return path
+
+
+@pytest.mark.parametrize("write", [write_tar, write_deflated])
+def test_more_than_the_limit_is_not_unpacked(tmp_path, monkeypatch, write):
+    monkeypatch.setattr(download, "MOST_BYTES", 100_000)
+    file = write(tmp_path / "archive", {"a.de": bytes(60_000), "b.de": bytes(60_000)})
+    assert file.stat().st_size < 10_000
+    with pytest.raises(DataError, match=r"archive: .*120,000.* at most 100,000"):
+        unpack(file, tmp_path / "out", WANTED)
+    assert files_below(tmp_path) == {"archive"}
+
+
+def test_a_size_that_is_understated_is_refused(tmp_path):
+    file = write_deflated(tmp_path / "archive", {"a.de": bytes(60_000)})
+    content = file.read_bytes()
+    understated = content.replace((60_000).to_bytes(4, "little"), (10).to_bytes(4, "little"))
+    assert understated != content
+    file.write_bytes(understated)
+    with pytest.raises(DataError, match="cannot be unpacked"):
+        unpack(file, tmp_path / "out", WANTED)
+    assert files_below(tmp_path) == {"archive"}
+
+
+def test_a_fetched_archive_that_is_too_large_is_named(tmp_path, server, monkeypatch):
+    monkeypatch.setattr(download, "MOST_BYTES", 3)
+    write_tar(server.folder / "a.tgz", ARCHIVED)
+    with pytest.raises(DataError, match=r"a\.tgz"):
+        fetch(corpus_of(Download(f"{server.url}/a.tgz")), tmp_path / "data", quiet)
+    assert files_below(tmp_path / "data") == set()
+
+
+@pytest.mark.parametrize("write", [write_tar, write_zip])
+def test_members_that_nobody_wants_do_not_count(tmp_path, monkeypatch, write):
+    monkeypatch.setattr(download, "MOST_BYTES", 10)
+    file = write(tmp_path / "archive", {"a.de": b"x" * 10, "README": bytes(60_000)})
+    assert [path.name for path in unpack(file, tmp_path / "out", WANTED)] == ["a.de"]
 
 
 def test_what_is_no_archive_is_refused(tmp_path):
