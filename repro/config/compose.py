@@ -161,17 +161,21 @@ def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
             refused.
     """
     anew = [one for one in overrides if not changes_numbers(one)]
-    try:
-        cfg = _stored(path, anew)
+    with _blaming(path):
+        stored = _stored(path)
+        named = {
+            key: stored[key].name
+            for key in ("task", "scale", "mapping", "structure", "loss")
+            if OmegaConf.is_dict(stored.get(key))
+        }
+        chosen = [f"{key}={name}" for key, name in named.items() if name in group_choices(key)]
+    cfg = composed(_through_hydra, [*chosen, *anew])  # what it refuses was typed, not stored
+    with _blaming(path):
+        wanted = get_type_hints(run_class(OmegaConf.get_type(cfg.task)))
+        for key in (str(key) for key in stored if key not in NUISANCE):
+            inner = OmegaConf.is_dict(stored[key]) and key in registered_schemas()
+            cfg[key] = _typed(key, stored[key], wanted[key], cfg[key]) if inner else stored[key]
         to_run_config(cfg)
-    except YAMLError as error:
-        raise ConfigError(yaml_problem(error, path)) from error
-    except CONFIG_ERRORS as error:
-        raise ConfigError(f"{path}: {explain(error)}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: expected text in UTF-8 ({error})") from error
-    except (ConfigError, RecursionError) as error:  # the latter if a list contains itself
-        raise ConfigError(f"{path}: {error}") from error
     for text in (one for one in overrides if one not in anew):
         item = _parsed(text)
         if item.is_sweep_override():
@@ -184,8 +188,27 @@ def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
     return to_run_config(cfg)
 
 
-def _stored(path: Path, anew: Sequence[str]) -> DictConfig:
-    """Compose the configuration in a file of :func:`to_yaml`; ``anew`` sets device and folders."""
+@contextmanager
+def _blaming(path: Path) -> Iterator[None]:
+    """Name a configuration file in the errors of the block.
+
+    Raises:
+        ConfigError: the block raises an error that a damaged or foreign file causes.
+    """
+    try:
+        yield
+    except YAMLError as error:
+        raise ConfigError(yaml_problem(error, path)) from error
+    except CONFIG_ERRORS as error:
+        raise ConfigError(f"{path}: {explain(error)}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: expected text in UTF-8 ({error})") from error
+    except (ConfigError, RecursionError) as error:  # the latter if a list contains itself
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def _stored(path: Path) -> DictConfig:
+    """Read a file of :func:`to_yaml`, without settings that were removed since."""
     content = yaml.load(path.read_text(encoding="utf-8"), get_yaml_loader())
     if not isinstance(content, dict) or "task" not in content:
         raise ConfigError("expected the configuration of a run")
@@ -193,23 +216,11 @@ def _stored(path: Path, anew: Sequence[str]) -> DictConfig:
     known = {field.name for field in fields(schema.RunConfig)}
     if unknown := [str(key) for key in stored if key not in known]:
         raise ConfigError(_unknown_key(unknown[0], schema.RunConfig))
-    groups = {str(key): node for key, node in stored.items() if OmegaConf.is_dict(node)}
     for group, removed in _REMOVED.items():
         for key, value in removed.items():
-            if group in groups and groups[group].get(key) == value:
-                del groups[group][key]
-    named = {
-        key: groups[key].name
-        for key in ("task", "scale", "mapping", "structure", "loss")
-        if key in groups
-    }
-    chosen = [f"{key}={name}" for key, name in named.items() if name in group_choices(key)]
-    cfg = composed(_through_hydra, [*chosen, *anew])
-    wanted = get_type_hints(run_class(OmegaConf.get_type(cfg.task)))
-    for key in (str(key) for key in stored if key not in NUISANCE):
-        inner = key in groups and key in registered_schemas()
-        cfg[key] = _typed(key, groups[key], wanted[key], cfg[key]) if inner else stored[key]
-    return cfg
+            if OmegaConf.is_dict(stored.get(group)) and stored[group].get(key) == value:
+                del stored[group][key]
+    return stored
 
 
 def _typed(group: str, node: DictConfig, kind: Any, composed: DictConfig) -> DictConfig:
