@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from repro.checksums import DamagedFileError
 from repro.config.claims import Reference, load_claims
 from repro.config.experiment import Experiment, list_experiments, load_experiment
+from repro.errors import visible
 from repro.evaluation.metrics import metric_of
 from repro.report.breakdown import (
     language_grids,
@@ -282,7 +283,8 @@ def _failures(archive: Archive) -> Iterator[str]:
                     places[folder.run_id].append(f"{name} ({row}, {column})")
     for folder, _ in archive.failures:
         cells = "; ".join(places[folder.run_id])
-        yield " ".join(filter(None, (folder.run_id, f"in {cells}:" if cells else "", folder.error)))
+        parts = (visible(folder.run_id), f"in {cells}:" if cells else "", folder.error)
+        yield " ".join(filter(None, parts))
 
 
 def sweep_document(archive: Archive, name: str) -> Document:

@@ -379,16 +379,16 @@ def print_plan(jobs: Sequence[Job]) -> None:
 def print_failures(outcomes: Sequence[Outcome], report: Path | None = None) -> int:
     """Print the failed runs, if any, without wrapping lines; return their number.
 
-    The last line tells how many there are, and which report marks them.
+    The last line names the report that marks them, if there is one.
     """
-    failed, lines = [outcome for outcome in outcomes if outcome.status == "failed"], list[str]()
+    failed = [outcome for outcome in outcomes if outcome.status == "failed"]
+    lines = [f"{len(failed)} of {len(outcomes)} runs failed"] if failed else []
     for outcome in failed:
         trace = outcome.folder / "traceback.txt"
         lines += [f"{outcome.run_id}  {outcome.label}", f"    {outcome.error}"]
         lines += [f"    {trace}"] if trace.exists() else []
-    if failed:
-        marked = "" if report is None else f"; {report} marks them"
-        lines.append(f"{len(failed)} of {len(outcomes)} runs failed{marked}")
+    if failed and report is not None:
+        lines.append(f"{len(failed)} failed runs are marked in {report}")
     for line in lines:
         print(line, file=sys.stderr)
     return len(failed)

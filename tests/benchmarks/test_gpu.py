@@ -55,7 +55,7 @@ def training(name="long", experiment="peters2019/table1"):
 def test_the_plan_has_the_stated_order(tmp_path):
     steps = plan(["data_dir=corpora"], tmp_path)
     names = [step.name for step in steps]
-    assert len({*names}) == len(names) == 4 + 3 + 27 + 27 + 6
+    assert len({*names}) == len(names) == 4 + 3 + 27 + 27 + 8
     assert names[:4] == ["tests", "benchmark", "demo", "demo-cpu"]
     assert names[4:7] == ["speed-medium", "speed-high", "speed-translation"]
     cells = [f"medium {cell} seed {seed}" for cell in ("1-1", "1.5-1.5", "2-1.5") for seed in "123"]

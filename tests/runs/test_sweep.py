@@ -74,6 +74,10 @@ def test_failures_are_listed_whole(
     (tmp_path / "traceback.txt").touch()
     assert print_failures([failed]) == 1
     assert capsys.readouterr().err.splitlines() == [*expected, f"    {tmp_path / 'traceback.txt'}"]
+    assert print_failures([failed], tmp_path / "report.html") == 1
+    assert str(tmp_path / "report.html") in capsys.readouterr().err.splitlines()[-1]
+    assert print_failures([], tmp_path / "report.html") == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.usefixtures("second_fails")
