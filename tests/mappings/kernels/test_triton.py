@@ -5,18 +5,15 @@ and the kernels for the processor are switched off with it: a process of its own
 """
 
 import itertools
-import os
-import subprocess
-import sys
-from importlib import import_module
 
 import mpmath
 import numpy
 import pytest
 import torch
 from hard_rows import hard_rows, newton_ladder, tied_tail
+from interpreter import FAMILIES, INTERPRETED, KERNEL, on_a_device, run_in_the_interpreter
 from pairwise import pairwise
-from tolerances import ABSOLUTE, ADVERSARIAL, GRADIENT, assert_close
+from tolerances import ABSOLUTE, ADVERSARIAL, GRADIENT, SUM, assert_close
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -36,99 +33,20 @@ from repro.mappings.kernels import dispatch, selfcheck
 
 pytest.importorskip("triton")
 
-from triton.runtime.interpreter import InterpretedFunction, ScanOps
+from repro.mappings.kernels.cuda import boxes, entmax_solver, grouped, launch, policy
 
-from repro.mappings.kernels.cuda import entmax_solver, grouped, launch, policy
-
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 SINGLE, DOUBLE = TYPES = torch.float32, torch.float64
-on_a_device = pytest.mark.skipif(
-    INTERPRETED or not torch.cuda.is_available(), reason="needs a CUDA device"
-)
 
 
 @pytest.mark.skipif(INTERPRETED, reason="runs the tests below")
 def test_all_in_the_interpreter():
-    tests = os.path.abspath(f"{__file__}/../../..")
-    paths = [tests, f"{tests}/mappings", os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {
-        "TRITON_INTERPRET": "1",
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "OMP_NUM_THREADS": "1",
-    }
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    # Numpy, which computes what a kernel masks out as well, warns of it.
-    command += ["-W", "ignore::RuntimeWarning", __file__]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    run_in_the_interpreter(__file__)
 
 
-_patching_call = InterpretedFunction.__call__
-
-
-def _call(self, *arguments, **named):
-    """Call a function of a kernel without patching triton's language again.
-
-    Triton does so in each call, at ten times the cost, although the kernel itself has done it.
-    """
-    if self.fn.__module__.startswith("triton."):
-        return _patching_call(self, *arguments, **named)
-    return self.rewrite()(*arguments, **named)
-
-
-def _scan(self, inputs):
-    """Scan in a logarithmic number of steps on whole tiles; triton's takes one entry at a time.
-
-    Partial results are combined in another order, as on a device.
-    """
-    tiles = [tensor.handle.data.copy() for tensor in inputs]
-    length, step = tiles[0].shape[self.axis], 1
-    while step < length:
-        shifted = [numpy.roll(tile, step, self.axis) for tile in tiles]
-        pairs = [*zip(shifted, inputs, strict=True), *zip(tiles, inputs, strict=True)]
-        combined = self.combine_fn(*(self.to_tensor(tile, like.dtype) for tile, like in pairs))
-        combined = combined if isinstance(combined, tuple) else (combined,)
-        late = numpy.arange(length).reshape([-1 if k == self.axis else 1 for k in range(2)]) >= step
-        tiles = [
-            numpy.where(late, new.handle.data, old)
-            for new, old in zip(combined, tiles, strict=True)
-        ]
-        step *= 2
-    return [self.to_tensor(tile, like.dtype) for tile, like in zip(tiles, inputs, strict=True)]
-
-
-if INTERPRETED:
-    dispatch._INSTALLED["cpu"] = False
-    InterpretedFunction.__call__, ScanOps.generic_scan = _call, _scan
-
-
-@pytest.fixture(
-    params=["cpu" if INTERPRETED else pytest.param("cuda", marks=[pytest.mark.gpu, on_a_device])]
-)
-def device(request):
-    """Where kernels run."""
+@pytest.fixture(params=[KERNEL])
+def kernel(request):
+    """Calls the launcher of an operator."""
     return request.param
-
-
-@pytest.fixture
-def kernel(device):
-    """Calls the launcher of an operator on the device; arguments and results are on the CPU."""
-
-    def call(name, *arguments):
-        family = import_module(f"repro.mappings.kernels.cuda.{FAMILIES[name]}")
-        given = [x.to(device) if isinstance(x, Tensor) else x for x in arguments]
-        results = getattr(family, name)(*given)
-        return results.cpu() if isinstance(results, Tensor) else tuple(x.cpu() for x in results)
-
-    return call
-
-
-FAMILIES = {
-    schema[: schema.index("(")]: family
-    for family, operators in dispatch.OPERATORS.items()
-    for schema in operators
-    if not schema.startswith("entmax_loss")
-}
 
 
 @pytest.fixture
@@ -335,6 +253,38 @@ def test_thresholds_far_below_the_largest_scores(kernel):
     for mapping, order in ((csoftmax, 0.0), (csparsemax, 1.0)):
         probs, _, _ = kernel("bounded_forward", scores, upper, order, 1e-5)
         assert_close(probs, mapping(scores.double(), upper.double()), ABSOLUTE)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_mass_under_bounds_is_the_total(kernel, dtype):
+    """Rows on which steps land on the ends of their bracket, or meet thousands of plateaus."""
+    scores = 2 * drawn(50, DOUBLE, 37)[25:26].to(dtype)
+    probs, _, _ = kernel("budget_forward", scores, 25.0)
+    assert_close(probs, budget(scores.double(), 25.0), ABSOLUTE)
+    scores = (3 * hard_rows(1000)[12:15]).to(dtype)
+    upper = torch.full_like(scores, 0.003)
+    probs, _, _ = kernel("bounded_forward", scores, upper, 1.0, 1e-5)
+    assert_close(probs, csparsemax(scores.double(), upper.double()), ABSOLUTE)
+    assert_close(probs.double().sum(-1).to(dtype), torch.ones(3), SUM)
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="counts what compiled kernels do not tell")
+def test_steps_under_bounds(monkeypatch, kernel):
+    """A few dozen steps at most for the hardest of many rows."""
+    steps, evaluate = [], boxes._line
+
+    def counted(*arguments):
+        steps.append(1)
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(boxes, "_line", counted)
+    rows = torch.cat([drawn(200, DOUBLE, 37), 3 * hard_rows(200)])
+    for scores in rows:
+        steps.clear()
+        kernel("bounded_forward", scores[None], torch.full((1, 200), 0.015, dtype=DOUBLE), 1.0, 0.0)
+        assert 0 < len(steps) <= 40
+        kernel("budget_forward", scores[None], 30.0)
+        assert 0 < len(steps) <= 80
 
 
 def test_budgets_that_cannot_be_spent(kernel):

@@ -12,6 +12,7 @@ from torch import Tensor
 from repro.mappings.kernels.cuda import policy
 from repro.mappings.kernels.cuda.boxes import (
     Boxes,
+    bracket_of,
     capped,
     capped_shares,
     line_threshold,
@@ -122,7 +123,6 @@ def bounded_kernel(
     total = row_parameters(totals, stride, number, rows, inside, ROWS)
     slacks = total * 0.0 + as_double(slack)
     score, upper = load_boxes(scores, uppers, 0, MODE, N)
-    boxes = Boxes(score, upper, scores, uppers)
     slack, mass = slacks.to(NARROW), total.to(NARROW)
     available, low, high, choices, faults, nans = survey_boxes(score, upper, slack, mass)
     if not HELD:
@@ -135,29 +135,32 @@ def bounded_kernel(
     bad = (faults + nans > 0) | short | ((total >= 0.0) == 0)
     tight = available <= total
     limit = tl.where(bad | tight, 0.0, total).to(NARROW)
+    low, high, peak = bracket_of(low, high, limit, MODE)
+    boxes = Boxes(score, upper, scores, uppers, peak)
     # Find the threshold of every row with a positive limit. The interior shares of softmax are then
     # multiplied by a factor that makes them sum to exactly the remaining mass.
     if MODE == 0:
         anchor, offset = softmax_threshold(boxes, limit, N, HELD)
-        finite, bound = capped(score, upper, limit, MODE)
+        finite, bound = capped(score, upper, limit, peak, MODE)
         spent, free_mass = _masses(upper, finite, bound, anchor, offset)
         if not HELD:
             for start in range(N, n, N):
                 chunk, above = load_boxes(scores, uppers, start, MODE, N)
-                finite, bound = capped(chunk, above, limit, MODE)
+                finite, bound = capped(chunk, above, limit, peak, MODE)
                 a, b = _masses(above, finite, bound, anchor, offset)
                 spent, free_mass = spent + a, free_mass + b
         left = tl.maximum(limit - spent, 0.0)
         some = free_mass > 0.0
         ratio = tl.where(some, left / tl.where(some, free_mass, 1.0), 1.0)
     else:
-        low = tl.where(limit > 0.0, low, high)
-        anchor, offset = line_threshold(boxes, limit, low, high, MODE, N, HELD)
+        # No entry gets more than the limit, whatever its bound.
+        room = tl.minimum(available, choices * total).to(NARROW)
+        anchor, offset = line_threshold(boxes, limit, room, low, high, MODE, N, HELD)
     for start in range(0, n, N):
         if not HELD:
             score, upper = load_boxes(scores, uppers, start, MODE, N)
         allowed = score != -float("inf")
-        finite, bound = capped(score, upper, limit, MODE)
+        finite, bound = capped(score, upper, limit, peak, MODE)
         share, full = _shares(upper, finite, bound, anchor, offset, MODE)
         if MODE == 0:
             share = tl.where(full, share, tl.minimum(share * ratio[:, None], bound))

@@ -13,7 +13,8 @@ import triton.language as tl
 
 from repro.mappings.kernels.cuda.rows import any_of, clamped, epsilon, largest_of, read
 
-_PASSES = tl.constexpr(256)  # bounds the loop; a step may be a bisection
+_LOOSE = tl.constexpr(20.0)
+"""If bounds sum to more than this times the total, few are assumed to be met."""
 
 
 class Boxes(NamedTuple):
@@ -24,12 +25,14 @@ class Boxes(NamedTuple):
         upper: first chunk of the bounds, zero where the score is ``-inf``.
         scores: rows of all scores.
         uppers: rows of all bounds.
+        peak: finite number of each row that replaces infinite scores.
     """
 
     score: Any
     upper: Any
     scores: Any
     uppers: Any
+    peak: Any
 
 
 @triton.jit
@@ -42,26 +45,46 @@ def load_boxes(scores, uppers, start, MODE: tl.constexpr, N: tl.constexpr):
 
 @triton.jit
 def survey_boxes(score, upper, slack, total):
-    """Return the sum of bounds, bounds of ``τ``, and counts of allowed, faulty and NaN entries."""
+    """Return the sum of bounds, bounds of ``τ``, and counts of allowed, faulty and NaN entries.
+
+    The bounds of ``τ`` are those by the finite scores, infinite if there is none.
+    """
     largest = largest_of(score.dtype)
     allowed = score != -float("inf")
     nan = score != score
     wrong = (upper != upper) | (upper < -slack[:, None])
     bound = tl.where(upper > 0.0, upper, 0.0)
-    usable = allowed & (bound > 0.0) & (nan == 0)
-    score = tl.minimum(score, largest)
+    usable = allowed & (bound > 0.0) & (nan == 0) & (score <= largest)
     available = tl.sum(bound.to(tl.float64), 1)
-    low = tl.min(tl.where(usable, score - tl.minimum(bound, total[:, None]), largest), 1)
-    high = tl.max(tl.where(usable, score, -largest), 1)
+    low = tl.min(tl.where(usable, score - tl.minimum(bound, total[:, None]), float("inf")), 1)
+    high = tl.max(tl.where(usable, score, -float("inf")), 1)
     count = tl.sum(allowed.to(tl.int32), 1)
     faults = tl.sum((wrong & allowed).to(tl.int32), 1)
     return available, low, high, count, faults, tl.sum(nan.to(tl.int32), 1)
 
 
 @triton.jit
-def capped(scores, upper, limit, MODE: tl.constexpr):
-    """Return finite scores and nonnegative bounds; in projections these are at most ``limit``."""
-    score = tl.minimum(scores, largest_of(scores.dtype))
+def bracket_of(low, high, limit, MODE: tl.constexpr):
+    """Return bounds of ``τ`` by the finite scores, and finite numbers that replace infinite ones.
+
+    A projection is the same for all numbers above the finite scores by the limit or more. The
+    nearest keep the bracket short.
+    """
+    largest = largest_of(low.dtype)
+    some = low <= high
+    low, high = tl.where(some, low, 0.0), tl.where(some, high, 0.0)
+    if MODE == 0:
+        peak = tl.full(low.shape, largest, low.dtype)
+    else:
+        rounding = epsilon(low.dtype) * tl.abs(high)
+        peak = tl.minimum(high + 2.0 * tl.maximum(limit, rounding), largest)
+    return low, high, peak
+
+
+@triton.jit
+def capped(scores, upper, limit, peak, MODE: tl.constexpr):
+    """Return scores of at most ``peak`` and nonnegative bounds, in projections up to ``limit``."""
+    score = tl.minimum(scores, peak[:, None])
     bound = tl.where(upper > 0.0, upper, 0.0)
     if MODE != 0:
         bound = tl.minimum(bound, limit[:, None])
@@ -72,73 +95,115 @@ def capped(scores, upper, limit, MODE: tl.constexpr):
 def load_capped(boxes, start, limit, MODE: tl.constexpr, N: tl.constexpr):
     """Read the finite scores and nonnegative bounds of a chunk; see :func:`capped`."""
     score, upper = load_boxes(boxes.scores, boxes.uppers, start, MODE, N)
-    return capped(score, upper, limit, MODE)
+    return capped(score, upper, limit, boxes.peak, MODE)
 
 
 @triton.jit
 def _line(score, bound, anchor, offset):
-    """Return mass at bounds and inside, interior counts left and right of ``τ``, adjacent kinks."""
-    largest = largest_of(score.dtype)
+    """Return mass at bounds and inside; slopes of steps up and down, and their next kinks."""
     usable = bound > 0.0
     distance = (score - anchor[:, None]) - offset[:, None]
-    full = usable & (distance >= bound)
-    free = usable & (distance > 0.0) & (distance < bound)
-    spent = tl.sum(tl.where(full, bound, 0.0), 1)
-    mass = tl.sum(tl.where(free, distance, 0.0), 1)
-    left = tl.sum((usable & (distance >= 0.0) & (distance < bound)).to(score.dtype), 1)
-    right = tl.sum((usable & (distance > 0.0) & (distance <= bound)).to(score.dtype), 1)
-    below = tl.max(tl.where(usable & (distance < 0.0), score, -largest), 1)
-    above = tl.min(tl.where(usable & (distance > bound), score - bound, largest), 1)
-    return spent, mass, left, right, below, above
+    positive, short = usable & (distance > 0.0), usable & (distance < bound)
+    spent = tl.sum(tl.where(usable & (distance >= bound), bound, 0.0), 1)
+    mass = tl.sum(tl.where(positive & short, distance, 0.0), 1)
+    rises, falls = positive & (distance <= bound), short & (distance >= 0.0)
+    up = tl.where(positive, tl.where(rises, distance, distance - bound), float("inf"))
+    down = tl.where(short, tl.where(falls, bound - distance, -distance), float("inf"))
+    left, right = tl.sum(falls.to(score.dtype), 1), tl.sum(rises.to(score.dtype), 1)
+    return spent, mass, right, left, tl.min(up, 1), tl.min(down, 1)
+
+
+@triton.jit
+def _line_start(limit, available, low, high):
+    """Return a first ``τ``: on the chord, or if few bounds are met, as if one entry had it all."""
+    most = tl.minimum(limit, 1.0)
+    share = limit / tl.maximum(available, limit)
+    chord = high - (0.5 * high - 0.5 * low) * (2.0 * share)
+    return tl.maximum(tl.where(available > _LOOSE * limit, high - most, chord), low)
 
 
 @triton.jit
 def line_threshold(
-    boxes, limit, low, high, MODE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
+    boxes, limit, available, low, high, MODE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
 ):
     """Return ``τ = a + δ`` with ``Σ clip(z - τ, 0, u)`` equal to the limit.
 
-    Newton's method for a piecewise linear function, in a bracket. On a plateau it moves to the next
-    kink; a step out of the bracket is replaced by bisection.
+    The sum is a decreasing, piecewise linear function of ``τ``, whose root lies between ``low`` and
+    the largest score; ``high`` is the largest finite one, ``available`` the sum of the bounds. A
+    Newton step that passes no kink, from a residual below the limit, is the last one: it ends at
+    the threshold of the KKT statuses in closed form, so the mass of a row differs from its limit
+    by rounding only. Other steps lie strictly inside the bracket: Newton's if the last one has
+    halved the residual, else to the root of the chord (Anderson and Björck 1973).
+
+    Termination: A step *progresses* if it halves the residual or the bracket since the last one
+    that did. The first step after one that does not is Newton's, or on a plateau to just beyond
+    the next kink; the second one bisects, and so progresses. At least every third step progresses,
+    therefore. As the slope is at most ``n``, in a bracket of width ``w`` no residual exceeds ``n
+    w``. The search ends when that or the residual is within rounding, hence after at most ``3 (L +
+    B)`` steps, ``L`` and ``B`` the numbers of halvings from the first residual to the tolerance and
+    from the first width to its ``n``-th part; or where no other ``τ`` can be represented. Five to
+    ten steps are usual.
     """
-    tolerance = 4.0 * epsilon(low.dtype)
-    anchor, offset = tl.maximum(high - 1.0, low), tl.zeros(low.shape, low.dtype)
-    # `low == high` where bounds are below the rounding of the scores; there the first step finds δ.
-    moves = (limit > 0.0) & (low <= high)
-    passes = 0
-    while (passes < _PASSES) & any_of(moves):
-        score, bound = capped(boxes.score, boxes.upper, limit, MODE)
-        spent, mass, left, right, below, above = _line(score, bound, anchor, offset)
+    tolerance, rounding = 4.0 * epsilon(low.dtype), 1.0 + 4.0 * epsilon(low.dtype)
+    # The lower end is itself rounded, and bounds may be less than that.
+    low = tl.maximum(low - 2.0 * epsilon(low.dtype) * tl.abs(low), -largest_of(low.dtype))
+    anchor = tl.where(limit > 0.0, _line_start(limit, available, low, high), high)
+    offset = tl.zeros(low.shape, low.dtype)
+    high = boxes.peak
+    low_rest, high_rest, side, stalled = offset, offset, offset, offset
+    # The excess of mass at the lower end and the lack of it at the upper one, perhaps scaled down.
+    more, less = tl.maximum(available - limit, 0.0), limit
+    best, widest = offset + float("inf"), offset + float("inf")
+    moves = limit > 0.0
+    while any_of(moves):
+        score, bound = capped(boxes.score, boxes.upper, limit, boxes.peak, MODE)
+        spent, mass, right, left, up, down = _line(score, bound, anchor, offset)
         if not HELD:
             for start in range(N, boxes.scores.n, N):
                 score, bound = load_capped(boxes, start, limit, MODE, N)
                 a, b, c, d, e, f = _line(score, bound, anchor, offset)
-                spent, mass, left, right = spent + a, mass + b, left + c, right + d
-                below, above = tl.maximum(below, e), tl.minimum(above, f)
-        # The mass in excess of the limit, the slope towards the root, and the next kink.
+                spent, mass, right, left = spent + a, mass + b, right + c, left + d
+                up, down = tl.minimum(up, e), tl.minimum(down, f)
         excess = mass - (limit - spent)
-        count = tl.where(excess > 0.0, right, left)
-        corner = tl.where(excess > 0.0, above, below)
-        done = tl.abs(excess) <= tolerance * tl.maximum(mass, tl.minimum(limit, 1.0))
-        low = tl.where(moves & (excess > 0.0), tl.maximum(low, anchor), low)
-        high = tl.where(moves & (excess < 0.0), tl.minimum(high, anchor), high)
+        above, size = excess > 0.0, tl.abs(excess)
+        # What counts in the direction of the root: the slope, the next kink, and both ends.
+        count, room = tl.where(above, right, left), tl.where(above, up, down)
+        own, other = tl.where(above, more, less), tl.where(above, less, more)
+        turn = tl.where(above, 1.0, -1.0).to(low.dtype)
+        low, low_rest = tl.where(above, anchor, low), tl.where(above, offset, low_rest)
+        high, high_rest = tl.where(above, high, anchor), tl.where(above, high_rest, offset)
+        # The end that is kept a second time counts less.
+        kept = 1.0 - size / tl.maximum(own, size)
+        other = tl.where(side == turn, other * tl.where(kept > 0.1, kept, 0.5), other)
+        more, less = tl.where(above, size, other), tl.where(above, other, size)
+        half = (0.5 * high - 0.5 * low) + 0.5 * (high_rest - low_rest)
         flat = count < 0.5
+        newton = tl.where(flat, room * rounding, size / tl.maximum(count, 1.0))
+        norm = tl.maximum(tl.minimum(mass, limit), tl.minimum(limit, 1.0))
+        scale = tolerance * norm
+        ends = (size <= scale) | (half * boxes.scores.n <= 0.5 * scale)
+        exact = (flat == 0) & (newton <= room)
+        last = ((flat == 0) & ends) | (exact & (size <= norm))
+        halved = size <= 0.5 * best
+        progress = halved | (half <= 0.5 * widest)
+        stalled = tl.where(progress, 0.0, stalled + 1.0)
+        best = tl.where(progress, tl.minimum(best, size), best)
+        widest = tl.where(progress, half, widest)
+        chord = half * (2.0 * size / (size + other))
+        fast = tl.where(flat, chord <= room, halved | exact) | (stalled == 1.0)
+        step = tl.where(fast, newton, chord)
+        inside = (step > 0.0) & (step < 2.0 * half) & (stalled < 2.0)
+        step = tl.where(last, newton, tl.where(inside, step, half)) * turn
         # (a + δ) + step as a sum of two numbers, exact to twice their digits.
-        small = offset + excess / tl.maximum(count, 1.0)
+        small = offset + step
         total = anchor + small
         part = total - anchor
         rest = (anchor - (total - part)) + (small - part)
-        following, rest = tl.where(flat, corner, total), tl.where(flat, 0.0, rest)
-        same = (following == anchor) & (rest == offset)
-        wild = (done == 0) & ((following < low) | (following > high) | same)
-        following = tl.where(wild, 0.5 * low + 0.5 * high, following)
-        rest = tl.where(wild, 0.0, rest)
-        # The last step, within rounding, is taken too, unless no entry is in the interior.
-        goes = moves & ((flat & done) == 0)
-        settled = done | ((following == anchor) & (rest == offset))
-        anchor, offset = tl.where(goes, following, anchor), tl.where(goes, rest, offset)
+        goes = moves & ((ends & flat) == 0)
+        settled = ends | last | ((total == anchor) & (rest == offset))
+        anchor, offset = tl.where(goes, total, anchor), tl.where(goes, rest, offset)
+        side = turn
         moves = moves & (settled == 0)
-        passes += 1
     return anchor, offset
 
 
@@ -180,7 +245,7 @@ def softmax_threshold(boxes, limit, N: tl.constexpr, HELD: tl.constexpr):
     moves = limit > 0.0
     passes = 0
     while (passes <= boxes.scores.n + 1) & any_of(moves):
-        score, bound = capped(boxes.score, boxes.upper, limit, 0)
+        score, bound = capped(boxes.score, boxes.upper, limit, boxes.peak, 0)
         spent, count, top = _full_entries(score, bound, anchor, offset)
         if not HELD:
             for start in range(N, boxes.scores.n, N):
@@ -188,7 +253,7 @@ def softmax_threshold(boxes, limit, N: tl.constexpr, HELD: tl.constexpr):
                 a, b, c = _full_entries(score, bound, anchor, offset)
                 spent, count, top = spent + a, count + b, tl.maximum(top, c)
         top = clamped(top, limit.dtype)
-        score, bound = capped(boxes.score, boxes.upper, limit, 0)
+        score, bound = capped(boxes.score, boxes.upper, limit, boxes.peak, 0)
         total = _free_sum(score, bound, anchor, offset, top)
         if not HELD:
             for start in range(N, boxes.scores.n, N):

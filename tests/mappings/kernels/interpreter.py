@@ -1,0 +1,104 @@
+"""Kernels for CUDA on a device, or in Triton's interpreter on tensors of the processor.
+
+The interpreter is chosen before triton is imported, by ``TRITON_INTERPRET=1``, and the kernels for
+the processor are switched off with it: files that need it run themselves in a process of their own.
+"""
+
+import os
+import subprocess
+import sys
+from importlib import import_module
+
+import numpy
+import pytest
+import torch
+from torch import Tensor
+
+from repro.mappings.kernels import dispatch
+
+pytest.importorskip("triton")
+
+from triton.runtime.interpreter import InterpretedFunction, ScanOps
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+on_a_device = pytest.mark.skipif(
+    INTERPRETED or not torch.cuda.is_available(), reason="needs a CUDA device"
+)
+FAMILIES = {
+    schema[: schema.index("(")]: family
+    for family, operators in dispatch.OPERATORS.items()
+    for schema in operators
+    if not schema.startswith("entmax_loss")
+}
+"""The family of every operator that has a kernel for CUDA."""
+
+
+def run_in_the_interpreter(file):
+    """Run the tests of a file in a process whose kernels are interpreted."""
+    tests = os.path.abspath(f"{__file__}/../../..")
+    paths = [tests, f"{tests}/mappings", os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {
+        "TRITON_INTERPRET": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    # Numpy, which computes what a kernel masks out as well, warns of it.
+    command += ["-W", "ignore::RuntimeWarning", file]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def launched(name, *arguments):
+    """Call the launcher of an operator; arguments and results are on the CPU."""
+    family = import_module(f"repro.mappings.kernels.cuda.{FAMILIES[name]}")
+    device = "cpu" if INTERPRETED else "cuda"
+    given = [x.to(device) if isinstance(x, Tensor) else x for x in arguments]
+    results = getattr(family, name)(*given)
+    return results.cpu() if isinstance(results, Tensor) else tuple(x.cpu() for x in results)
+
+
+KERNEL = pytest.param(
+    launched,
+    marks=[] if INTERPRETED else [pytest.mark.gpu, on_a_device],
+    id="interpreter" if INTERPRETED else "cuda",
+)
+"""Value of the parameter ``kernel`` of tests that run on a device and in the interpreter."""
+
+_patching_call = InterpretedFunction.__call__
+
+
+def _call(self, *arguments, **named):
+    """Call a function of a kernel without patching triton's language again.
+
+    Triton does so in each call, at ten times the cost, although the kernel itself has done it.
+    """
+    if self.fn.__module__.startswith("triton."):
+        return _patching_call(self, *arguments, **named)
+    return self.rewrite()(*arguments, **named)
+
+
+def _scan(self, inputs):
+    """Scan in a logarithmic number of steps on whole tiles; triton's takes one entry at a time.
+
+    Partial results are combined in another order, as on a device.
+    """
+    tiles = [tensor.handle.data.copy() for tensor in inputs]
+    length, step = tiles[0].shape[self.axis], 1
+    while step < length:
+        shifted = [numpy.roll(tile, step, self.axis) for tile in tiles]
+        pairs = [*zip(shifted, inputs, strict=True), *zip(tiles, inputs, strict=True)]
+        combined = self.combine_fn(*(self.to_tensor(tile, like.dtype) for tile, like in pairs))
+        combined = combined if isinstance(combined, tuple) else (combined,)
+        late = numpy.arange(length).reshape([-1 if k == self.axis else 1 for k in range(2)]) >= step
+        tiles = [
+            numpy.where(late, new.handle.data, old)
+            for new, old in zip(combined, tiles, strict=True)
+        ]
+        step *= 2
+    return [self.to_tensor(tile, like.dtype) for tile, like in zip(tiles, inputs, strict=True)]
+
+
+if INTERPRETED:
+    dispatch._INSTALLED["cpu"] = False
+    InterpretedFunction.__call__, ScanOps.generic_scan = _call, _scan
