@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from accuracy_cases import OTHERS
-from hard_rows import hard_rows
+from hard_rows import hard_rows, tied_above_two
 
 from benchmarks import high_precision
 from benchmarks.accuracy import CASES, measure
@@ -97,19 +97,9 @@ def test_double_precision_satisfies_the_optimality_conditions(alpha, n):
 @pytest.mark.parametrize("alpha", [2.5, 3.0, 5.0, 15.0])
 @pytest.mark.parametrize("n", [50, 300, 5000])
 def test_double_precision_keeps_the_digits_of_tied_entries(alpha, n):
-    """One leader and ``n - 1`` entries next to the threshold, whose common height is bisected."""
-    order, distances = alpha - 1, 10 ** -torch.linspace(0.3, 13, 40, dtype=torch.float64)
-    leads = (1 - distances) / order
-    low, high = torch.full((40,), -800.0, dtype=torch.float64), torch.zeros(40, dtype=torch.float64)
-    for _ in range(80):
-        middle = (low + high) / 2
-        mass = (n - 1) * (middle / order).exp() + (middle.exp() + order * leads) ** (1 / order)
-        low, high = torch.where(mass > 1, low, middle), torch.where(mass > 1, middle, high)
-    scores = torch.zeros(40, n, dtype=torch.float64)
-    scores[:, 0] = leads
-    probs = entmax(scores, alpha)
-    assert (probs[:, 0] - (low.exp() + order * leads) ** (1 / order)).abs().max() < 2e-12
-    assert (probs[:, 1] - (low / order).exp()).abs().max() < 2e-12
+    """One leader and ``n - 1`` entries next to the threshold."""
+    scores, expected = tied_above_two(n, alpha)
+    assert (entmax(scores, alpha) - expected).abs().max() < 2e-12
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

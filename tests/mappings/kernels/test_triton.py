@@ -4,17 +4,14 @@ The interpreter runs launchers on tensors of the processor. It is chosen before 
 and the kernels for the processor are switched off with it: a process of its own runs this file.
 """
 
-import itertools
-
 import mpmath
 import numpy
 import pytest
 import torch
-from hard_rows import hard_rows, newton_ladder, tied_tail
-from interpreter import FAMILIES, INTERPRETED, KERNEL, on_a_device, run_in_the_interpreter
+from hard_rows import hard_rows, newton_ladder, tied_above_two, tied_tail
+from interpreter import INTERPRETED, KERNEL, on_a_device, run_in_the_interpreter
 from pairwise import pairwise
 from tolerances import ABSOLUTE, ADVERSARIAL, GRADIENT, SUM, assert_close
-from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks import high_precision
@@ -29,7 +26,7 @@ from repro.mappings import (
     sq_pnorm_max,
 )
 from repro.mappings._grouped import GroupedFunction
-from repro.mappings.kernels import dispatch, selfcheck
+from repro.mappings.kernels import dispatch
 
 pytest.importorskip("triton")
 
@@ -70,37 +67,6 @@ def gradient_of(mapping, scores, grads, *more):
     leaves = [tensor.detach().double().requires_grad_() for tensor in (scores, *more)]
     probs = mapping(*leaves)
     return probs.detach(), *torch.autograd.grad(probs, leaves, grads.double())
-
-
-CHECKED = {
-    "order": [0.0, 0.3, 0.5, 1.0, 1.5], "p": [1.1, 1.5, 1.9], "lam": [0.1],
-    "slack": [1e-5], "total": [2.0], "to_upper": [True], "to_total": [True],
-}  # fmt: skip
-CHECKS = [
-    (name, dict(zip(settings, values, strict=True)))
-    for name, family in FAMILIES.items()
-    for settings in [[key for key in selfcheck.arguments_of(name) if key in CHECKED]]
-    for values in itertools.product(*(CHECKED[key] for key in settings))
-    if family != "bounded" or values[:1] not in [(0.3,), (0.5,), (1.5,)]
-]
-MODES = [
-    (name, settings, dtype, chunked)
-    for case, (name, settings) in enumerate(CHECKS)
-    for chunked, dtype in ((False, TYPES[case % 2]), (True, TYPES[1 - case % 2]))
-]
-
-
-@pytest.mark.parametrize(("name", "settings", "dtype", "chunked"), MODES, ids=str)
-def test_operators_are_those_in_torch(request, kernel, name, settings, dtype, chunked):
-    """The rows of the self-check: nine in a program that holds them, or two read in chunks."""
-    given = selfcheck.check_arguments(name, settings, 20, dtype)
-    if chunked:
-        request.getfixturevalue("short_chunks")
-        given = [x[[3, 5]] if isinstance(x, Tensor) else x for x in given]
-    wide = [x.double() if isinstance(x, Tensor) and x.is_floating_point() else x for x in given]
-    wanted = dispatch.torch_code[name](*wide)
-    error, bound = selfcheck._compare(name, given, kernel(name, *given), wanted)
-    assert error <= bound
 
 
 HARD = {
@@ -155,18 +121,37 @@ def test_entmax_above_two_against_fifty_digits(kernel, alpha, dtype, bound):
     torch.testing.assert_close(found.double(), exact, rtol=0, atol=bound)
 
 
+@pytest.mark.parametrize("alpha", [2.5, 5.0, 15.0])
+@pytest.mark.parametrize("n", [50, 2000])
+def test_entries_tied_at_the_threshold_above_two(kernel, n, alpha):
+    scores, expected = tied_above_two(n, alpha)
+    assert_close(kernel("entmax_forward", scores, alpha - 1), expected, ADVERSARIAL)
+
+
+@pytest.mark.parametrize("p", [1.1, 1.5, 1.9])
+@pytest.mark.parametrize(("n", "dtype"), [(50, DOUBLE), (1000, SINGLE), (32000, SINGLE)])
+def test_entries_tied_at_the_threshold_of_sq_pnorm_max(kernel, n, dtype, p):
+    scores = torch.zeros(6, n, dtype=dtype)
+    scores[:, 0] = torch.linspace(0.3, 1, 6)
+    expected = sq_pnorm_max(scores.double(), p)
+    assert_close(kernel("sq_pnorm_max_forward", scores, p), expected, ADVERSARIAL)
+
+
 @pytest.mark.skipif(not INTERPRETED, reason="counts what compiled kernels do not tell")
 @pytest.mark.parametrize(("alpha", "dtype"), [(3.0, SINGLE), (2.5, DOUBLE)])
 def test_steps_above_two(monkeypatch, kernel, alpha, dtype):
     """Rows end early: a handful of steps where bisection takes 60."""
     steps = []
-    evaluate = entmax_solver._gap_and_cut
 
-    def counted(*arguments):
-        steps.append(1)
-        return evaluate(*arguments)
+    def counting(evaluate):
+        def counted(*arguments):
+            steps.append(1)
+            return evaluate(*arguments)
 
-    monkeypatch.setattr(entmax_solver, "_gap_and_cut", counted)
+        return counted
+
+    for name in ("_gap_and_cut", "_height_sums"):
+        monkeypatch.setattr(entmax_solver, name, counting(getattr(entmax_solver, name)))
     kernel("entmax_forward", drawn(200, dtype, 1), alpha - 1)
     assert 2 < len(steps) <= 12
 
@@ -444,8 +429,13 @@ def test_mappings_on_a_device(name, size, dtype):
         results.append((probs.detach().cpu(), grad.cpu()))
     (probs, grads), (found, found_grads), (again, _) = results
     assert_close(found, probs, ADVERSARIAL)
-    # Where rounding decides whether an entry at zero is in the support, derivatives differ.
+    # Where rounding decides whether an entry at zero is in the support, derivatives differ; as
+    # they do where it decides whether tied segments or clusters are one.
     same = ((found > 0) == (probs > 0)).all(-1) & ~probs.isnan().any(-1)
+    if name in ("fusedmax", "oscarmax"):
+        ties = [(rows.sort(-1).values.diff() == 0) for rows in (found, probs.to(dtype))]
+        same &= (ties[0] == ties[1]).all(-1)
+    assert same.any()
     bound = 1e-4 if dtype == SINGLE else GRADIENT[dtype]
     torch.testing.assert_close(found_grads[same].double(), grads[same], rtol=bound, atol=bound)
     torch.testing.assert_close(again, found, rtol=0, atol=0, equal_nan=True)

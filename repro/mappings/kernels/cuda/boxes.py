@@ -236,15 +236,22 @@ def _free_sum(score, bound, anchor, offset, top):
 def softmax_threshold(boxes, limit, N: tl.constexpr, HELD: tl.constexpr):
     """Return ``τ = a + δ`` with ``Σ min(exp(z - τ), u)`` equal to the limit.
 
-    Given the entries at their bounds, ``τ`` is that of softmax over the others. It falls as entries
-    reach their bounds, which they never leave, so it is final when their number stays the same.
+    Given the entries at their bounds, ``τ`` is that of softmax over the others. The mass is concave
+    in ``exp(-τ)``, so this is Newton's step, which never passes the root from above, and it is the
+    root if no further entry is at its bound. It is taken where the last step has halved the
+    residual. Otherwise steps are stretched by growing factors until one passes the root, and then
+    the bracket is bisected. As a logarithm of the mass changes by no more than ``τ``, the search
+    ends when the residual or the bracket is within rounding; one of them is halved by every second
+    step.
     """
+    tolerance, wanted = 4.0 * epsilon(limit.dtype), limit.to(tl.float64)
     anchor = tl.full(limit.shape, largest_of(limit.dtype), limit.dtype)
     offset = tl.zeros(limit.shape, limit.dtype)
+    high = wanted * 0.0 + float("inf")
+    tau, low, best, stretch = high, -high, high, wanted * 0.0 + 1.0
     before = tl.full(limit.shape, -1, tl.int32)
     moves = limit > 0.0
-    passes = 0
-    while (passes <= boxes.scores.n + 1) & any_of(moves):
+    while any_of(moves):
         score, bound = capped(boxes.score, boxes.upper, limit, boxes.peak, 0)
         spent, count, top = _full_entries(score, bound, anchor, offset)
         if not HELD:
@@ -259,13 +266,25 @@ def softmax_threshold(boxes, limit, N: tl.constexpr, HELD: tl.constexpr):
             for start in range(N, boxes.scores.n, N):
                 score, bound = load_capped(boxes, start, limit, 0, N)
                 total += _free_sum(score, bound, anchor, offset, top)
-        left = tl.maximum((limit - spent).to(tl.float64), 1e-300)
-        moved = top.to(tl.float64) + tl.log(tl.maximum(total.to(tl.float64), 1e-300)) - tl.log(left)
-        idle = (total == 0.0) | (limit - spent <= 0.0)
-        moves = moves & (idle == 0) & ((count > before) | (passes == 0))
-        near = moved.to(limit.dtype)
-        anchor = tl.where(moves, near, anchor)
-        offset = tl.where(moves, (moved - near.to(tl.float64)).to(limit.dtype), offset)
-        before = tl.where(moves, count, before)
-        passes += 1
+        left = (limit - spent).to(tl.float64)
+        mass = top.to(tl.float64) + tl.log(tl.maximum(total.to(tl.float64), 1e-300))
+        excess = tl.where(total > 0.0, tl.exp(tl.minimum(mass - tau, 80.0)), 0.0) - left
+        size = tl.abs(excess)
+        low, high = tl.where(excess > 0.0, tau, low), tl.where(excess > 0.0, high, tau)
+        newton = mass - tl.log(tl.maximum(left, 1e-300))
+        some = (total > 0.0) & (left > 0.0)
+        narrow = (size <= tolerance * wanted) | (high - low <= tolerance)
+        fast = some & ((size <= 0.5 * best) | narrow)
+        best = tl.minimum(best, size)
+        stretch = tl.where(fast, stretch, 4.0 * stretch)
+        far = tl.where(low > -float("inf"), 0.5 * (low + high), tau - stretch * (tau - newton))
+        inside = narrow | ((newton >= low) & (newton <= high))
+        following = tl.where(fast & inside, newton, far)
+        moves = moves & (count != before) & (some | ((excess > 0.0) & (narrow == 0)))
+        moves = moves & (following != tau)
+        tau = tl.where(moves, following, tau)
+        before = tl.where(following == newton, count, -1)
+        anchor = tl.where(moves, tau.to(limit.dtype), anchor)
+        offset = tl.where(moves, (tau - anchor.to(tl.float64)).to(limit.dtype), offset)
+        moves = moves & (narrow == 0)
     return anchor, offset

@@ -33,14 +33,14 @@ def solve(scores: Tensor, order: float | Tensor, *, probs: Tensor | None = None)
     """
     rows = scores.contiguous()
     probs = torch.empty_like(rows) if probs is None else probs
-    rule, wide, by_row = 0, False, isinstance(order, Tensor)
+    rule, by_row = 0, isinstance(order, Tensor)
     if not isinstance(order, Tensor):
-        rule, wide = _RULES.get(order, 0), order > 1.0
-    # Rows with an order of their own may need double precision.
-    itemsize = 8 if wide or by_row else probs.element_size()
+        rule = 4 if order > 1.0 else _RULES.get(order, 0)
+    # Orders above one need double precision.
+    itemsize = 8 if rule == 4 or by_row else probs.element_size()
     run_tiles(
-        forward_kernel, policy.RATIONAL if rule else policy.POWERS, itemsize, rows,
-        probs, *numbers_of(order, rows), single=by_row, RULE=rule, ROWS=by_row, WIDE=wide,
+        forward_kernel, policy.RATIONAL if rule in (1, 2) else policy.POWERS, itemsize, rows,
+        probs, *numbers_of(order, rows), single=by_row, RULE=rule, ROWS=by_row,
     )  # fmt: skip
     return probs
 

@@ -9,8 +9,12 @@ For rows of scaled scores ``w = r (z - max z)`` the unknown is ``c`` in ``(0, 1]
 mass. Each row stops independently of the others. The root for a subset of the entries is an upper
 bound of ``c``: rows that are not held start from it.
 
-Rules: 1 is sparsemax, 2 is 1.5-entmax; 0 is any other order, whose unknown is
-``level = -log(c) / r``; 4 is an order above one.
+For ``r > 1`` powers are not Lipschitz, and the share of an entry close to the threshold needs more
+digits of its height than ``c`` has. There the unknowns are the lowest entry with mass, found in a
+bracket of the level, and its height.
+
+Rules: 1 is sparsemax, 2 is 1.5-entmax; 0 is any other order up to one, whose unknown is
+``level = -log(c) / r``; 4 is an order above one; 3 is an order of each row, some above one.
 """
 
 import triton
@@ -18,6 +22,7 @@ import triton.language as tl
 
 from repro.mappings.kernels.cuda.elementary import expm1, logarithm, power
 from repro.mappings.kernels.cuda.rows import (
+    OUT,
     Rows,
     ScaledRows,
     any_of,
@@ -32,8 +37,12 @@ from repro.mappings.kernels.cuda.rows import (
 )
 
 _PASSES = tl.constexpr(64)  # bounds the loop; Newton's method takes two to ten
-_BRACKETED_PASSES = tl.constexpr(100)
-"""Maximum number of steps for ``r > 1``: at worst every second one halves the bracket."""
+_NARROW = tl.constexpr(1e-4)
+"""Width of the bracket of a level that leaves few entries undecided."""
+_ROUNDED = tl.constexpr(1e-14)
+"""Relative error of ``c`` at the ends of that bracket."""
+_HIGHEST = tl.constexpr(700.0)
+"""Largest logarithm of ``1 / c``, which keeps it finite in double precision."""
 _SMALLEST_ORDER = tl.constexpr(1e-20)
 """Replaces ``r = 0`` (softmax): so small that ``log1p(r x) / r`` is ``x`` to the last bit."""
 
@@ -147,55 +156,153 @@ def _newton_level(held, rows, order, level, N: tl.constexpr, HELD: tl.constexpr)
 
 
 @triton.jit
-def _bracketed_level(
-    held, rows, order, level, NARROW: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
-):
-    """Return the level, computed for rows with ``r > 1`` and unchanged for the others.
+def _level_bracket(held, rows, order, N: tl.constexpr, HELD: tl.constexpr):
+    """Return a bracket of the level for ``r > 1``, narrow enough for :func:`_base`.
 
-    For ``r > 1``, ``h(level) = level - log Σ`` is not convex: its slope is infinite where an entry
-    enters the support. A Newton step is taken if it stays in the bracket of the root and the
-    residual has halved since the last step; else the bracket is halved. Since ``h`` has a slope of
-    at least one, the residual also bounds the distance to the root. All shares rise with ``c``, so
-    it bounds their errors too: iteration ends when these are below the precision of ``NARROW``.
+    ``h(level) = level - log Σ`` is not convex: its slope is infinite where an entry enters the
+    support. It is at least one elsewhere, so the residual bounds the distance to the root. A Newton
+    step is taken if it stays in the bracket and the residual has halved since the last step, else
+    the bracket is halved: the width of one of them halves in at least every second step.
     """
-    tolerance = (4.0 if NARROW == tl.float64 else 0.0625) * epsilon(NARROW)  # noqa: SIM300
     inverse_order = (1.0 / order).to(held.dtype)
-    low = tl.zeros(level.shape, tl.float64)
+    low = tl.zeros(order.shape, tl.float64)
     tried, high, last = low, low + tl.log(low + rows.n), low + float("inf")
     moves = order > 1.0
-    passes = 0
-    while (passes < _BRACKETED_PASSES) & any_of(moves):
-        growth = _growth(order, tried).to(held.dtype)
+    while any_of(moves):
+        growth = tl.exp(tl.minimum(order * tried, _HIGHEST))
         first, second = _sums(held, rows, growth, inverse_order, 4, N, HELD)
         gap, cut = _gap_and_cut(tried, order, first, second)
-        low = tl.maximum(low, tl.where(gap < 0.0, tried, tried - gap))
-        high = tl.minimum(high, tl.where(gap < 0.0, tried - gap, tried))
+        low = tl.where(moves, tl.maximum(low, tl.where(gap < 0.0, tried, tried - gap)), low)
+        high = tl.where(moves, tl.minimum(high, tl.where(gap < 0.0, tried - gap, tried)), high)
         newton = tried - logarithm(-cut, 1.0 - cut) / order
         fast = (newton > low) & (newton < high) & (tl.abs(gap) < 0.5 * last)
-        following = tl.where(fast, newton, 0.5 * (low + high))
-        moves = moves & (tl.abs(gap) > tolerance) & (following > low) & (following < high)
-        tried, last = tl.where(moves, following, tried), tl.abs(gap)
-        passes += 1
-    return tl.where(order > 1.0, tried, level)
+        moves = moves & (high - low > _NARROW)
+        tried, last = tl.where(fast, newton, 0.5 * (low + high)), tl.abs(gap)
+    return low, high
 
 
 @triton.jit
-def _shares(w, unknown, step, exponent, RULE: tl.constexpr):
+def _tile_kinks(w, low, middle, high):
+    """Return the lowest entry in ``[middle, high)`` and the highest in ``(low, middle)``, or 1, -2.
+
+    Entries are scaled scores, which lie in [-2, 0].
+    """
+    above = (w >= middle[:, None]) & (w < high[:, None])
+    below = (w > low[:, None]) & (w < middle[:, None])
+    return tl.min(tl.where(above, w, 1.0), 1), tl.max(tl.where(below, w, OUT), 1)
+
+
+@triton.jit
+def _kinks(held, rows, low, middle, high, N: tl.constexpr, HELD: tl.constexpr):
+    """Return entries of whole rows on both sides of a height; see :func:`_tile_kinks`."""
+    upper, lower = _tile_kinks(held, low, middle, high)
+    if not HELD:
+        for start in range(0, rows.n, N):
+            a, b = _tile_kinks(read_scaled(rows, start, N, held.dtype), low, middle, high)
+            upper, lower = tl.minimum(upper, a), tl.maximum(lower, b)
+    return upper, lower
+
+
+@triton.jit
+def _raised(w, base, height):
+    """Return ``(w - base) + height``, zero below the base: all digits of the least heights."""
+    return tl.where(w >= base[:, None], (w - base[:, None]) + height[:, None], 0.0)
+
+
+@triton.jit
+def _tile_heights(w, base, height, inverse_order):
+    """Return ``Σ h^{1/r}`` and ``Σ h^{1/r - 1}`` for ``h = (w - base) + height``."""
+    raised = _raised(w, base, height)
+    share = power(raised - 1.0, raised, inverse_order[:, None])
+    return tl.sum(share, 1), tl.sum(share / tl.where(raised > 0.0, raised, 1.0), 1)
+
+
+@triton.jit
+def _height_sums(held, rows, base, height, inverse_order, N: tl.constexpr, HELD: tl.constexpr):
+    """Return two sums over whole rows for a Newton step; see :func:`_tile_heights`."""
+    if HELD:
+        mass, slope = _tile_heights(held, base, height, inverse_order)
+    else:
+        mass, slope = tl.zeros(base.shape, tl.float64), tl.zeros(base.shape, tl.float64)
+        for start in range(0, rows.n, N):
+            w = read_scaled(rows, start, N, tl.float64)
+            a, b = _tile_heights(w, base, height, inverse_order)
+            mass, slope = mass + a, slope + b
+    return mass, slope
+
+
+@triton.jit
+def _base(held, rows, order, low, high, N: tl.constexpr, HELD: tl.constexpr):
+    """Return the lowest entry with mass, given a bracket of the level, for ``r > 1``.
+
+    An entry has mass if the entries above it, less this entry, have less than all. Of the entries
+    that the bracket leaves undecided, the one next to the middle of their range is tried, which
+    halves the range or leaves no entry in its upper half.
+    """
+    inverse_order = 1.0 / order
+    out = -(1.0 + _ROUNDED) * tl.exp(-order * low)
+    base = -(1.0 - _ROUNDED) * tl.exp(-order * high)
+    # The lowest entry that surely has mass; at least the largest has.
+    base, _lower = _kinks(held, rows, base, base, 0.0 * base + 0.5, N, HELD)
+    moves = order > 1.0
+    while any_of(moves):
+        upper, lower = _kinks(held, rows, out, 0.5 * (out + base), base, N, HELD)
+        tried = tl.where(upper < 1.0, upper, lower)
+        moves = moves & (tried > OUT)
+        tried = tl.where(moves, tried, base)
+        mass, _slope = _height_sums(held, rows, tried, 0.0 * tried, inverse_order, N, HELD)
+        out = tl.where(moves & (mass >= 1.0), tried, out)
+        base = tl.where(moves & (mass < 1.0), tried, base)
+    return base
+
+
+@triton.jit
+def _base_height(held, rows, order, base, low, N: tl.constexpr, HELD: tl.constexpr):
+    """Return the height of the lowest entry with mass for ``r > 1``; ``low`` bounds the level.
+
+    In the share ``u`` of that entry, ``Σ ((w - base) + u^r)^{1/r}`` is a sum of norms
+    ``‖(b, u)‖_r``, which are convex and increase, with a slope of at least one. So Newton's steps
+    from an upper bound never pass the root, and each divides the product of residual and slope by
+    at least four.
+    """
+    inverse_order, least = 1.0 / order, 0.0 * low + 1e-300
+    c = tl.exp(-order * low)
+    height = tl.minimum(tl.maximum((base + c) + 2.0 * _ROUNDED * c, least), 1.0)
+    share = tl.exp(inverse_order * tl.log(height))
+    moves = order > 1.0
+    while any_of(moves):
+        mass, slope = _height_sums(held, rows, base, height, inverse_order, N, HELD)
+        slope = tl.maximum(slope * height / share, 1.0)
+        excess = mass - 1.0
+        moves = moves & (excess > 16.0 * epsilon(tl.float64)) & (excess < slope * share)
+        share = tl.where(moves, share - excess / slope, share)
+        height = tl.where(moves, tl.maximum(tl.exp(order * tl.log(share)), least), height)
+        # What is left of the excess is at most r / (u slope) times half its square.
+        moves = moves & (order * excess * excess > epsilon(tl.float64) * slope * share)
+    return height
+
+
+@triton.jit
+def _shares(w, unknown, step, order, RULE: tl.constexpr):
     """Return the distribution up to a factor.
 
-    The last step is applied to the differences ``w + c``, which are small and so have a finer
-    resolution than ``c``; this matters if many entries are tied close to the threshold.
+    For ``r <= 1`` the last step is applied to the differences ``w + c``, which are small and so
+    have a finer resolution than ``c``; this matters if many entries are tied close to the
+    threshold. For ``r > 1`` the two numbers are the lowest entry with mass and its height.
     """
-    if RULE == 0:
-        below = tl.maximum(w * unknown[:, None], -1.0)
-        positive = below > -1.0
-        lowered = tl.where(positive, (below + 1.0) - step[:, None], 0.0)
-        share = power(below - step[:, None], tl.maximum(lowered, 0.0), exponent[:, None])
-    else:
+    if RULE == 1 or RULE == 2:
         kept = w + unknown[:, None]
         share = tl.where(kept > 0.0, tl.maximum(kept - step[:, None], 0.0), 0.0)
         if RULE == 2:
             share = share * share
+    else:
+        below = tl.maximum(w * unknown[:, None], -1.0)
+        height = tl.where(below > -1.0, tl.maximum((below + 1.0) - step[:, None], 0.0), 0.0)
+        below = below - step[:, None]
+        if RULE != 0:
+            raised, above = _raised(w, unknown, step), (order > 1.0)[:, None]
+            height, below = tl.where(above, raised, height), tl.where(above, raised - 1.0, below)
+        share = power(below, height, (1.0 / order).to(w.dtype)[:, None])
     return share
 
 
@@ -207,39 +314,42 @@ def _solve(
 ):  # fmt: skip
     """Compute the rows of a program in the precision ``COMPUTE`` and write them."""
     held = scaled(chunk, rows.shift, rows.scale, COMPUTE)
-    if RULE == 0:
-        level = tl.zeros(order.shape, tl.float64)
-        level, cut = _newton_level(held, rows, order, level, N, True)
-        if not HELD:
-            level, cut = _newton_level(held, rows, order, level, N, False)
-        # Orders above one are always computed in double precision.
-        if COMPUTE == tl.float64:  # noqa: SIM300
-            level = _bracketed_level(held, rows, order, level, out.base.dtype.element_ty, N, HELD)
-        step = tl.where(order > 1.0, 0.0, cut).to(COMPUTE)
-        unknown = _growth(order, level).to(COMPUTE)
-    else:
+    if RULE == 1 or RULE == 2:
         unknown = tl.full(order.shape, 1.0, COMPUTE)
         unknown, step = _rational_threshold(held, rows, unknown, RULE, N, True)
         if not HELD:
             unknown, step = _rational_threshold(held, rows, unknown, RULE, N, False)
-    exponent = (1.0 / order).to(COMPUTE)
+    else:
+        unknown, step = tl.zeros(order.shape, COMPUTE), tl.zeros(order.shape, COMPUTE)
+        if RULE != 4:
+            level = tl.zeros(order.shape, tl.float64)
+            level, cut = _newton_level(held, rows, order, level, N, True)
+            if not HELD:
+                level, cut = _newton_level(held, rows, order, level, N, False)
+            unknown, step = _growth(order, level).to(COMPUTE), cut.to(COMPUTE)
+        if RULE != 0:
+            low, high = _level_bracket(held, rows, order, N, HELD)
+            base = _base(held, rows, order, low, high, N, HELD)
+            height = _base_height(held, rows, order, base, low, N, HELD)
+            unknown = tl.where(order > 1.0, base, unknown)
+            step = tl.where(order > 1.0, height, step)
     if HELD:
-        total = tl.sum(_shares(held, unknown, step, exponent, RULE), 1)
+        total = tl.sum(_shares(held, unknown, step, order, RULE), 1)
     else:
         total = tl.zeros(order.shape, COMPUTE)
         for start in range(0, rows.n, N):
             w = read_scaled(rows, start, N, COMPUTE)
-            total += tl.sum(_shares(w, unknown, step, exponent, RULE), 1)
+            total += tl.sum(_shares(w, unknown, step, order, RULE), 1)
     factor = normalizer(total, empty, bad)
     for start in range(0, rows.n, N):
         w = held if HELD else read_scaled(rows, start, N, COMPUTE)
-        write(out, start, N, _shares(w, unknown, step, exponent, RULE) * factor[:, None])
+        write(out, start, N, _shares(w, unknown, step, order, RULE) * factor[:, None])
 
 
 @triton.jit(do_not_specialize=["stride", "number", "count"])
 def forward_kernel(
     scores, probs, numbers, stride, number, count, n,
-    RULE: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr,
+    RULE: tl.constexpr, ROWS: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Write distributions.
@@ -250,8 +360,7 @@ def forward_kernel(
     Arguments other than those described in ``rows.py``:
 
         probs: its precision is that of the computation.
-        RULE: see the module docstring; only 0 to 2.
-        WIDE: compute in double precision; not used with ``ROWS``.
+        RULE: see the module docstring; 0 with ``ROWS``.
     """
     rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
     inside = rows < count
@@ -264,8 +373,12 @@ def forward_kernel(
     empty = (top == -float("inf")) & (bad == 0)
     top = clamped(top, scores.dtype.element_ty)
     scaled_rows = ScaledRows(scores + rows * n, inside, n, top, order)
-    wide = any_of(order > 1.0) if ROWS else WIDE
-    if wide:
-        _solve(chunk, scaled_rows, out, order, bad, empty, RULE, tl.float64, N, HELD)
+    if RULE == 4:
+        _solve(chunk, scaled_rows, out, order, bad, empty, 4, tl.float64, N, HELD)
+    elif ROWS:
+        if any_of(order > 1.0):
+            _solve(chunk, scaled_rows, out, order, bad, empty, 3, tl.float64, N, HELD)
+        else:
+            _solve(chunk, scaled_rows, out, order, bad, empty, 0, NARROW, N, HELD)
     else:
         _solve(chunk, scaled_rows, out, order, bad, empty, RULE, NARROW, N, HELD)

@@ -28,8 +28,6 @@ from repro.mappings.kernels.cuda.rows import (
     write,
 )
 
-_PASSES = tl.constexpr(100)  # bounds the loop; bisection alone takes 53
-
 
 def sq_pnorm_max_forward(scores: Tensor, p: float) -> Tensor:
     """Compute sq-pnorm-max along the last axis."""
@@ -48,10 +46,21 @@ def sq_pnorm_max_backward(probs: Tensor, grad: Tensor, p: float) -> Tensor:
 
 
 @triton.jit
-def _tile_sums(w, growth, dual):
-    """Return ``Σ h^{q-2}``, ``Σ h^{q-1}`` and ``Σ h^q`` of a tile, ``h = [w / c + 1]_+``."""
-    below = tl.maximum(w * growth[:, None], -1.0)
-    height = below + 1.0
+def _heights(w, near, rest):
+    """Return ``w / c`` and ``h = [w / c + 1]_+`` for ``c = near + rest``.
+
+    Entries tied close to the threshold have no digits in ``w / c + 1``. They have in ``w + near``,
+    which is exact, so ``c`` is a sum of two numbers.
+    """
+    growth = (1.0 / (near + rest))[:, None]
+    height = tl.maximum((w + near[:, None]) + rest[:, None], 0.0) * growth
+    return tl.maximum(w * growth, -1.0), height
+
+
+@triton.jit
+def _tile_sums(w, near, rest, dual):
+    """Return ``Σ h^{q-2}``, ``Σ h^{q-1}`` and ``Σ h^q`` of a tile; see :func:`_heights`."""
+    below, height = _heights(w, near, rest)
     share = power(below, height, (dual - 2.0).to(w.dtype)[:, None])
     count = tl.sum(share, 1)
     share = share * height
@@ -59,49 +68,52 @@ def _tile_sums(w, growth, dual):
 
 
 @triton.jit
-def _sums(held, rows, growth, dual, N: tl.constexpr, HELD: tl.constexpr):
+def _sums(held, rows, near, rest, dual, N: tl.constexpr, HELD: tl.constexpr):
     """Return three power sums over whole rows; see :func:`_tile_sums`."""
     if HELD:
-        count, first, total = _tile_sums(held, growth, dual)
+        count, first, total = _tile_sums(held, near, rest, dual)
     else:
-        count, first = tl.zeros(growth.shape, held.dtype), tl.zeros(growth.shape, held.dtype)
+        count, first = tl.zeros(near.shape, held.dtype), tl.zeros(near.shape, held.dtype)
         total = count
         for start in range(0, rows.n, N):
-            a, b, c = _tile_sums(read_scaled(rows, start, N, held.dtype), growth, dual)
-            count, first, total = count + a, first + b, total + c
+            w = read_scaled(rows, start, N, held.dtype)
+            a, b, d = _tile_sums(w, near, rest, dual)
+            count, first, total = count + a, first + b, total + d
     return count, first, total
 
 
 @triton.jit
 def _threshold(held, rows, dual, empty, N: tl.constexpr, HELD: tl.constexpr):
-    """Return ``c`` of every row, by Newton's method in a bracket.
+    """Return ``c`` of every row as a number of their precision and a rest, by Newton's method.
 
-    A step that leaves the bracket, or is longer than half of the one before, is replaced by
-    bisection.
+    A step that leaves the bracket of the root, or is longer than half of the one before, is
+    replaced by bisection, so that in two steps one or the other is halved. The last step is within
+    rounding of ``c``, and left to the rest.
     """
     rounding = 4.0 * epsilon(held.dtype)
     c = tl.zeros(dual.shape, tl.float64) + 1.0
-    high, last = c, c
+    high, last, newton = c, c, 0.0 * c
     low = 0.5 * tl.exp(-2.0 / dual * tl.log(c * rows.n))
     moves = empty == 0
-    passes = 0
-    while (passes < _PASSES) & any_of(moves):
+    while any_of(moves):
         # Mass Σ y at -τ = c, and its derivative in c.
-        count, first, total = _sums(held, rows, (1.0 / c).to(held.dtype), dual, N, HELD)
+        near = c.to(held.dtype)
+        rest = (c - near.to(tl.float64)).to(held.dtype)
+        count, first, total = _sums(held, rows, near, rest, dual, N, HELD)
         count, first = count.to(tl.float64), first.to(tl.float64)
         total = tl.maximum(total.to(tl.float64), 1e-30)
         norm = tl.exp((2.0 / dual - 1.0) * tl.log(total))
         curved = (dual - 1.0) * count - (dual - 2.0) * first * first / total
         mass, slope = c * first * norm, tl.maximum(curved * norm, 1e-30)
+        newton = tl.where(moves, (1.0 - mass) / slope, newton)
         low, high = tl.where(mass < 1.0, c, low), tl.where(mass < 1.0, high, c)
-        newton = (1.0 - mass) / slope
+        moves = moves & (tl.abs(newton) > rounding * c) & (high - low > rounding * c)
         following = c + newton
         safe = (following >= low) & (following <= high) & (2.0 * tl.abs(newton) <= tl.abs(last))
         step = tl.where(safe, newton, 0.5 * (low + high) - c)
         c, last = tl.where(moves, c + step, c), tl.where(moves, step, last)
-        moves = moves & (tl.abs(newton) > rounding * c)
-        passes += 1
-    return c
+    near = c.to(held.dtype)
+    return near, ((c - near.to(tl.float64)) + newton).to(held.dtype)
 
 
 @triton.jit(do_not_specialize=["number", "count"])
@@ -123,13 +135,13 @@ def pnorm_kernel(
     rows = ScaledRows(base, inside, n, top, one)
     dual = one * as_double(number)
     held = scaled(chunk, top, one, NARROW)
-    growth = (1.0 / _threshold(held, rows, dual, empty, N, HELD)).to(held.dtype)
-    _count, total, _square = _sums(held, rows, growth, dual, N, HELD)
+    near, rest = _threshold(held, rows, dual, empty, N, HELD)
+    _count, total, _square = _sums(held, rows, near, rest, dual, N, HELD)
     factor = normalizer(total, empty, bad)
     for start in range(0, n, N):
         w = held if HELD else read_scaled(rows, start, N, NARROW)
-        below = tl.maximum(w * growth[:, None], -1.0)
-        share = power(below, below + 1.0, (dual - 1.0).to(NARROW)[:, None])
+        below, height = _heights(w, near, rest)
+        share = power(below, height, (dual - 1.0).to(NARROW)[:, None])
         write(out, start, N, share * factor[:, None])
 
 

@@ -1,0 +1,178 @@
+"""Every kernel for CUDA on thousands of random rows, on a device or in Triton's interpreter."""
+
+import zlib
+
+import pytest
+import torch
+from fuzz import Draw, batch, deviation, not_optimal, off_total, widened
+from interpreter import INTERPRETED, KERNEL, run_in_the_interpreter
+from tolerances import ADVERSARIAL, GRADIENT
+from torch import Tensor
+
+from repro.mappings.kernels import dispatch
+
+pytest.importorskip("triton")
+
+from repro.mappings.kernels.cuda import policy
+
+TYPES = (torch.float32, torch.float64)
+FORWARD = {
+    "entmax_forward": [(0.02,), (0.1,), (0.5,), (0.75,), (1.0,), (1.5,), (2.0,), (4.0,), (14.0,)],
+    "entmax_forward_rows": [()],
+    "sq_pnorm_max_forward": [(1.1,), (1.5,), (1.9,)],
+    "bounded_forward": [(0.0,), (1.0,)],
+    "budget_forward": [(1.0,), (3.0,)],
+    "budget_forward_rows": [()],
+    "fusedmax_forward": [(0.01,), (0.1,), (2.0,)],
+    "oscarmax_forward": [(0.001,), (0.05,)],
+}
+CASES = [(name, settings) for name, every in FORWARD.items() for settings in every]
+SHAPES = {"one": (1, 16), "few": (12, 128), "some": (60, 128), "many": (300, 128)}
+CHUNKED, LONG = (130, 64), (4500, 2)
+"""Lengths and numbers of rows; rows also end early, at forbidden entries."""
+ROWS = len(CASES) * len(TYPES) * sum(count for _, count in [*SHAPES.values(), CHUNKED])
+
+
+@pytest.mark.skipif(INTERPRETED, reason="runs the tests below")
+def test_all_in_the_interpreter():
+    assert ROWS >= 20_000
+    run_in_the_interpreter(__file__)
+
+
+@pytest.fixture(autouse=True)
+def large_programs(monkeypatch):
+    """In the interpreter, the cost of a program hardly depends on its number of rows."""
+    if INTERPRETED:
+        whole = policy.tile.__wrapped__
+        monkeypatch.setattr(policy, "TILE_ENTRIES", 2**14)
+        monkeypatch.setattr(policy, "tile", lambda *given, single=False: whole(*given))
+
+
+@pytest.fixture
+def chunks(monkeypatch):
+    """Rows longer than 64 entries are read in chunks of 64, 64 rows in a program."""
+
+    def tile(length, itemsize, work=policy.RATIONAL, *, single=False):
+        return policy.Tile(64, 64, length <= 64, 4)
+
+    monkeypatch.setattr(policy, "tile", tile)
+
+
+def drawn(name, settings, dtype, n, count):
+    """The arguments of an operator, the same in every run."""
+    seed = zlib.crc32(f"{name} {settings} {dtype} {n}".encode())
+    draw = Draw(seed)
+    return draw, batch(name, settings, draw, count, n, dtype)
+
+
+def none(wrong):
+    """Assert that no row is wrong; the message names rows."""
+    assert wrong.nonzero()[:, 0].tolist() == []
+
+
+def check(kernel, name, settings, dtype, n, count):
+    """Compare values and derivatives of a batch with the operators in PyTorch in double."""
+    draw, given = drawn(name, settings, dtype, n, count)
+    results = tuple_of(kernel(name, *given.arguments))
+    expected, *_ = tuple_of(dispatch.torch_code[name](*widened(given.arguments)))
+    probs, bound = results[0], ADVERSARIAL[dtype]
+    if name == "entmax_forward_rows":  # the version in PyTorch solves more orders
+        expected = expected.masked_fill(~(given.arguments[1] >= 0), torch.nan)
+    errors = deviation(probs, expected)
+    if dtype == torch.float64 and name.startswith("entmax"):
+        # Above α = 2 rounding a score in double precision may change shares by much more.
+        above_2 = torch.as_tensor(given.arguments[1]).flatten() > 1
+        errors = errors.masked_fill(above_2 & (probs.isnan() == expected.isnan()).all(-1), 0.0)
+    none(errors > bound)
+    none(off_total(probs, given, bound))
+    if given.link is not None:
+        none(not_optimal(probs, given, bound))
+    usual = ~probs.isnan().any(-1)
+    if len(results) > 1:
+        wrong = not_constant if results[1].dtype == torch.int32 else wrong_status
+        none(wrong(probs, results[1], given) & usual)
+    grad = draw.normal(count, n).to(dtype)
+    operator, arguments = backward_of(name, given.arguments, results, grad)
+    kept = [x[usual] if isinstance(x, Tensor) and x.numel() > 1 else x for x in arguments]
+    support = kept[1] > 0 if operator == "bounded_backward" else kept[0] > 0
+    place = next(i for i, x in enumerate(arguments) if x is grad)
+    wanted = dispatch.torch_code[operator](*widened(kept))
+    # Gradients of entries without mass are not read.
+    kept[place] = torch.where(support, kept[place], torch.nan)
+    for found, exact in zip(tuple_of(kernel(operator, *kept)), tuple_of(wanted), strict=True):
+        largest = torch.finfo(dtype).max
+        rows = (x if x.dim() > 1 else x[:, None] for x in (found, exact.clamp(-largest, largest)))
+        none(deviation(*rows) > GRADIENT[dtype])
+
+
+def tuple_of(results):
+    """The results of an operator that returns one tensor or several."""
+    return (results,) if isinstance(results, Tensor) else results
+
+
+def backward_of(name, arguments, results, grad):
+    """The backward operator of a forward operator, and its arguments."""
+    if name.startswith("entmax"):
+        operator = "entmax_backward_rows" if name.endswith("rows") else "entmax_backward"
+        return operator, [results[0], grad, arguments[1]]
+    if name == "sq_pnorm_max_forward":
+        return "sq_pnorm_max_backward", [results[0], grad, arguments[1]]
+    if name.startswith(("fused", "oscar")):
+        return "grouped_backward", [*results, grad]
+    order = arguments[2] if name == "bounded_forward" else 1.0
+    return "bounded_backward", [*results[:2], grad, order, True, True]
+
+
+def not_constant(probs, groups, _given):
+    """Rows in which entries of one group differ."""
+    highest = torch.zeros_like(probs).scatter_reduce(-1, groups.long(), probs, "amax")
+    return ((probs > 0) & (probs != highest.gather(-1, groups.long()))).any(-1)
+
+
+def wrong_status(probs, status, given):
+    """Rows in which the status of an entry does not fit its share and bound."""
+    at_upper = (status == 2) & (probs.double() != given.upper.clamp(min=0))
+    return (at_upper | ((status == 0) & (probs != 0)) | ((status == 1) & ~(probs > 0))).any(-1)
+
+
+every_case = pytest.mark.parametrize(
+    ("name", "settings", "dtype"),
+    [(*case, dtype) for case in CASES for dtype in TYPES],
+    ids=str,
+)
+on_kernels = pytest.mark.parametrize("kernel", [KERNEL])
+
+
+@on_kernels
+@every_case
+def test_rows(kernel, name, settings, dtype):
+    for n, count in SHAPES.values():
+        check(kernel, name, settings, dtype, n, count)
+
+
+@on_kernels
+@every_case
+def test_rows_in_chunks(chunks, kernel, name, settings, dtype):
+    check(kernel, name, settings, dtype, *CHUNKED)
+
+
+@on_kernels
+@pytest.mark.parametrize(
+    ("name", "settings", "dtype"),
+    [(*case, TYPES[k % 2]) for k, case in enumerate(CASES)],
+    ids=str,
+)
+def test_long_rows(kernel, name, settings, dtype):
+    check(kernel, name, settings, dtype, *LONG)
+
+
+@on_kernels
+@every_case
+def test_rows_do_not_depend_on_their_neighbours(monkeypatch, kernel, name, settings, dtype):
+    monkeypatch.undo()
+    _, given = drawn(name, settings, dtype, 20, 15)
+    found = tuple_of(kernel(name, *given.arguments))[0]
+    order = torch.tensor([13, 2, 7, 11, 4])
+    some = [x[order] if isinstance(x, Tensor) else x for x in given.arguments]
+    alone = tuple_of(kernel(name, *some))[0]
+    assert torch.equal(found[order].nan_to_num(-1.0), alone.nan_to_num(-1.0))
