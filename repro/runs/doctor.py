@@ -48,23 +48,15 @@ def print_findings(found: Iterable[Finding]) -> None:
             print(f"{'':22}-> {one.advice}")
 
 
-def _gpu() -> tuple[str, str]:
-    """Describe the GPU, and the self-checks of CUDA kernels on it; empty if there is none."""
-    untried = "CUDA kernels are checked when a GPU first uses them"
+def _gpu() -> str:
+    """Describe the GPU; empty if there is none."""
     if not may_have_gpu():
-        return "", untried
+        return ""
     import torch
 
-    from repro.mappings.kernels import selfcheck
     from repro.runs.device import describe_device
 
-    if not torch.cuda.is_available():
-        return "", untried
-    known = selfcheck.outcomes().get(selfcheck.machine(torch.device("cuda", 0)), {})
-    failed = [label for label, (error, bound) in known.items() if not error <= bound]
-    text = f"{len(known)} self-checks on this GPU, {len(failed)} failed"
-    text += f": {'; '.join(failed)}" if failed else ""
-    return describe_device(torch.device("cuda")), text
+    return describe_device(torch.device("cuda")) if torch.cuda.is_available() else ""
 
 
 def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
@@ -78,8 +70,7 @@ def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
         yield Finding(
             "missing", "bfloat16", "neither AMX nor AVX512-BF16: precision=bf16 is slower"
         )
-    gpu, checks = _gpu()
-    if gpu:
+    if gpu := _gpu():
         yield Finding("ok", "CUDA", gpu)
     elif shutil.which("nvidia-smi"):
         advice = "install a build of torch for CUDA (https://pytorch.org/get-started/locally)"
@@ -87,7 +78,7 @@ def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
     else:
         yield Finding("missing", "CUDA", "no GPU here: runs use the processor")
     kernels = os.environ.get("REPRO_KERNELS") or "auto"
-    yield Finding("ok", "kernels", f"REPRO_KERNELS={kernels}; {checks}")
+    yield Finding("ok", "kernels", f"REPRO_KERNELS={kernels}")
     for extra, (distribution, use) in EXTRAS.items():
         try:
             yield Finding("ok", extra, f"{distribution} {version(distribution)}")

@@ -210,14 +210,63 @@ def reject(name: str, device: str, reason: str, cause: Exception | None = None) 
     warnings.warn(f"{text}; PyTorch code is used instead", RuntimeWarning, stacklevel=2)
 
 
+class CudaLauncher:
+    """Launcher of a CUDA operator, replaced by PyTorch code where it fails.
+
+    Triton compiles for types and lengths of rows, so any call may be the first to fail. Then the
+    PyTorch code computes the operator in that precision for the rest of the process.
+    """
+
+    def __init__(self, family: str, name: str) -> None:
+        self.family, self.name = family, name
+        self.kernel: Callable[..., Any] | None = None
+        self.used: set[tuple[torch.dtype, torch.device]] = set()
+        self.replaced: set[tuple[torch.dtype, torch.device]] = set()
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the kernel or the PyTorch code."""
+        key = arguments[0].dtype, arguments[0].device
+        if key in self.replaced:
+            return stand_in(self.name)(*arguments)
+        try:
+            if self.kernel is None:
+                module = import_module(f"repro.mappings.kernels.cuda.{self.family}")
+                self.kernel = getattr(module, self.name)
+            result = self.kernel(*arguments)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:
+            self.replaced.add(key)
+            self._record(key, reason := first_line(error))
+            reject(self.name, str(key[1]), reason, error)
+            return stand_in(self.name)(*arguments)
+        if key not in self.used:
+            self.used.add(key)
+            self._record(key, "")
+        return result
+
+    def _record(self, key: tuple[torch.dtype, torch.device], reason: str) -> None:
+        dtype = str(key[0]).removeprefix("torch.")
+        computed_by[f"{self.name} {dtype} {key[1]}"] = f"PyTorch ({reason})" if reason else "kernel"
+
+
+def first_line(error: Exception) -> str:
+    """Return the type of an error and the first line of its message."""
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def replaced() -> dict[str, str]:
+    """Return the operators whose kernels PyTorch code has replaced in this process, and why."""
+    return {name: code for name, code in sorted(computed_by.items()) if code != "kernel"}
+
+
 def _stub(device: str, family: str, name: str) -> Callable[..., Any]:
     """Return a launcher that imports the real one, replaces itself by it and calls it."""
 
     def launch(*arguments: Any) -> Any:
+        found: Callable[..., Any]
         if device == "cuda":
-            from repro.mappings.kernels.selfcheck import CheckedLauncher
-
-            found: Callable[..., Any] = CheckedLauncher(family, name)
+            found = CudaLauncher(family, name)
             result = found(*arguments)
         else:
             found, result = _first_call(family, name, arguments)
@@ -241,7 +290,7 @@ def _first_call(family: str, name: str, arguments: Any) -> tuple[Callable[..., A
     except Exception as error:
         if not is_compiler_error(error):  # the launcher refused its arguments
             raise
-        code = f"{type(error).__name__}: {error}".splitlines()[0]
+        code = first_line(error)
         reject(name, "cpu", code, error)
         found = stand_in(name)
         result, code = found(*arguments), f"PyTorch ({code})"
