@@ -65,15 +65,25 @@ KERNEL = pytest.param(
 )
 """Value of the parameter ``kernel`` of tests that run on a device and in the interpreter."""
 
-_patching_call = InterpretedFunction.__call__
+_patching_call, _run = InterpretedFunction.__call__, InterpretedFunction.run
+_patched = set()
+"""Modules of triton whose functions the current kernel has called."""
+
+
+def _start(self, *arguments, **named):
+    """Run a kernel, which patches triton's language at its start and restores it at its end."""
+    _patched.clear()
+    return _run(self, *arguments, **named)
 
 
 def _call(self, *arguments, **named):
     """Call a function of a kernel without patching triton's language again.
 
-    Triton does so in each call, at ten times the cost, although the kernel itself has done it.
+    Triton does so in each call, at ten times the cost; once for each of its own modules is enough.
     """
-    if self.fn.__module__.startswith("triton."):
+    module = self.fn.__module__
+    if module.startswith("triton.") and module not in _patched:
+        _patched.add(module)
         return _patching_call(self, *arguments, **named)
     return self.rewrite()(*arguments, **named)
 
@@ -101,4 +111,5 @@ def _scan(self, inputs):
 
 if INTERPRETED:
     dispatch._INSTALLED["cpu"] = False
-    InterpretedFunction.__call__, ScanOps.generic_scan = _call, _scan
+    InterpretedFunction.__call__, InterpretedFunction.run = _call, _start
+    ScanOps.generic_scan = _scan

@@ -44,7 +44,7 @@ def large_programs(monkeypatch):
     """In the interpreter, the cost of a program hardly depends on its number of rows."""
     if INTERPRETED:
         whole = policy.tile.__wrapped__
-        monkeypatch.setattr(policy, "TILE_ENTRIES", 2**14)
+        monkeypatch.setattr(policy, "TILE_ENTRIES", 2**16)
         monkeypatch.setattr(policy, "tile", lambda *given, single=False: whole(*given))
 
 
