@@ -1,8 +1,8 @@
 """Padded batches of symbols, sentence pairs and trees, and their order, a pure function."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -22,16 +22,26 @@ POOL_BATCHES = 50
 
 
 class _Batch:
-    """Base class of batches: dataclasses of tensors, with a row for each example."""
+    """Base class of batches: dataclasses of tensors, with a row for each example.
 
+    Attributes:
+        on_host: names of the tensors that stay on the CPU, where they are read.
+    """
+
+    on_host: ClassVar[frozenset[str]] = frozenset({"indices"})
     indices: Tensor
 
     def __len__(self) -> int:
         return len(self.indices)
 
     def to(self, device: torch.device | str) -> Self:
-        """Copy the batch to ``device``."""
-        tensors = {name: tensor.to(device) for name, tensor in vars(self).items()}
+        """Copy the batch to ``device``, except what is read on the CPU."""
+        tensors = dict(vars(self))
+        for name in tensors.keys() - self.on_host:
+            one = tensors[name]
+            if torch.device(device).type == "cuda":  # from pinned memory, the host need not wait
+                one = one.pin_memory()
+            tensors[name] = one.to(device, non_blocking=True)
         return type(self)(**tensors)
 
 
@@ -43,7 +53,7 @@ class Seq2SeqBatch(_Batch):
         source: ids, shape ``(B, S)``, filled with ``PAD``.
         source_lengths: number of real source symbols, shape ``(B,)``.
         target: ids, shape ``(B, T)``; each row ends in ``EOS``, then ``PAD``; no ``BOS``.
-        indices: positions of the examples in their split, shape ``(B,)``.
+        indices: positions of the examples in their split, shape ``(B,)``, always on the CPU.
     """
 
     source: Tensor
@@ -86,15 +96,18 @@ class NliBatch(_Batch):
         hypothesis: ids, shape ``(B, n)``, filled with ``PAD``.
         hypothesis_lengths: likewise.
         labels: indices into the labels of the corpus, shape ``(B,)``.
-        indices: positions of the pairs in their split, shape ``(B,)``.
+        indices: positions of the pairs in their split, shape ``(B,)``, always on the CPU.
+        host_lengths: lengths of premise and hypothesis, ``(B, 2)``, always on the CPU.
     """
 
+    on_host = frozenset({"indices", "host_lengths"})
     premise: Tensor
     premise_lengths: Tensor
     hypothesis: Tensor
     hypothesis_lengths: Tensor
     labels: Tensor
     indices: Tensor
+    host_lengths: Tensor
 
 
 class EncodedPairs:
@@ -124,7 +137,8 @@ class EncodedPairs:
         rows = np.asarray(indices, dtype=np.int64)
         labels = torch.from_numpy(self._labels[rows])
         premises, hypotheses = self._premises.padded(rows), self._hypotheses.padded(rows)
-        return NliBatch(*premises, *hypotheses, labels, torch.from_numpy(rows))
+        lengths = torch.stack([premises[1], hypotheses[1]], dim=1)
+        return NliBatch(*premises, *hypotheses, labels, torch.from_numpy(rows), lengths)
 
 
 class _Ragged:
@@ -155,19 +169,18 @@ class TreeBatch(_Batch):
         tags: ids, shape ``(B, n + 1)``, with ``BOS`` and ``PAD`` likewise.
         heads: position of each word's head, shape ``(B, n + 1)``; -1 at the root and at padding,
             as in the vertices of ``Arborescence``.
-        lengths: number of words without the root, shape ``(B,)``, always on the CPU.
-        indices: positions of the sentences in their split, shape ``(B,)``.
+        lengths: number of words without the root, shape ``(B,)``.
+        host_lengths: the same, always on the CPU.
+        indices: positions of the sentences in their split, shape ``(B,)``, always on the CPU.
     """
 
+    on_host = frozenset({"indices", "host_lengths"})
     words: Tensor
     tags: Tensor
     heads: Tensor
     lengths: Tensor
+    host_lengths: Tensor
     indices: Tensor
-
-    def to(self, device: torch.device | str) -> Self:
-        """Copy the batch to ``device``, except what is read on the CPU: lengths and indices."""
-        return replace(super().to(device), lengths=self.lengths, indices=self.indices)
 
 
 def collate_trees(trees: Sequence[Tree], indices: Sequence[int]) -> TreeBatch:
@@ -178,11 +191,13 @@ def collate_trees(trees: Sequence[Tree], indices: Sequence[int]) -> TreeBatch:
         tensors = [torch.tensor([first, *row]) for row in rows]
         return pad_sequence(tensors, batch_first=True, padding_value=last)
 
+    lengths = torch.tensor([len(tree.words) for tree in chosen])
     return TreeBatch(
         words=pad([tree.words for tree in chosen], Vocabulary.BOS),
         tags=pad([tree.tags for tree in chosen], Vocabulary.BOS),
         heads=pad([tree.heads for tree in chosen], NO_HEAD, NO_HEAD),
-        lengths=torch.tensor([len(tree.words) for tree in chosen]),
+        lengths=lengths,
+        host_lengths=lengths,
         indices=torch.tensor(list(indices)),
     )
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.data.vocabulary import Vocabulary
-from repro.models.layers import lstm_precision, packed_states
+from repro.models.layers import lstm_precision, lstm_states
 
 
 class ArcScorer(nn.Module):
@@ -87,7 +87,7 @@ class LstmParser(nn.Module):
         Args:
             words: ids, shape ``(batch, n + 1)``; the root at position 0.
             tags: ids, same shape.
-            lengths: number of words without the root, shape ``(batch,)``, on the CPU.
+            lengths: number of words without the root, shape ``(batch,)``.
 
         Returns:
             Shape ``(batch, n + 1, n + 1)``, row head, column modifier.
@@ -96,7 +96,7 @@ class LstmParser(nn.Module):
             words = self.drop_words(words)
         embedded = torch.cat([self.words(words), self.tags(tags)], dim=-1)
         with lstm_precision(words.device):
-            states, _ = packed_states(self.lstm, embedded, lengths + 1)
+            states, _ = lstm_states(self.lstm, embedded, lengths + 1)
         scores: Tensor = self.arcs(states)
         return scores
 

@@ -257,7 +257,7 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
         """Return the mean loss per pair and the number of pairs, each of which has one label."""
         self.tally["pairs_per_second"] += len(batch)
         logits = self.read_batch(batch).logits.float()
-        count = torch.tensor(len(batch), device=self.device)
+        count = batch.labels.new_full((), len(batch))
         total: Tensor = self.criterion(logits, batch.labels)
         return total / count, count
 

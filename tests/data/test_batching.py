@@ -24,11 +24,12 @@ def test_mask_is_true_on_real_symbols() -> None:
     assert batch.source_mask.tolist() == [[True, True, True], [True, False, False]]
 
 
-def test_to_keeps_every_field() -> None:
+def test_to_moves_every_field_but_those_read_on_the_host() -> None:
     batch = collate(PAIRS, [0, 1])
     moved = batch.to("meta")
     for name in Seq2SeqBatch.__dataclass_fields__:
-        assert getattr(moved, name).device.type == "meta"
+        expected = "cpu" if name in Seq2SeqBatch.on_host else "meta"
+        assert getattr(moved, name).device.type == expected
         assert getattr(moved, name).shape == getattr(batch, name).shape
 
 

@@ -45,6 +45,7 @@ def test_the_root_comes_first_and_padding_last() -> None:
     assert batch.tags.tolist() == [[Vocabulary.BOS, 5, 0], [Vocabulary.BOS, 5, 6]]
     assert batch.heads.tolist() == [[-1, 0, -1], [-1, 2, 0]]
     assert (batch.lengths.tolist(), batch.indices.tolist()) == ([1, 2], [1, 0])
+    assert batch.to("meta").host_lengths.tolist() == [1, 2]
 
 
 @given(st.lists(st.integers(1, 30), min_size=1), st.integers(1, 60))

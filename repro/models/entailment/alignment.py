@@ -21,7 +21,7 @@ class Alignment:
 
     premise_to_hypothesis: Tensor  # over hypothesis words for each premise word, (B, m, n)
     hypothesis_to_premise: Tensor  # over premise words for each hypothesis word, (B, n, m)
-    lengths: Tensor  # number of words of premise and hypothesis, (B, 2)
+    lengths: Tensor  # number of words of premise and hypothesis, (B, 2), on the CPU
     solutions: tuple[Solution, ...] = ()
 
     @property
@@ -40,10 +40,11 @@ class Aligner(nn.Module, ABC):
     """Base class of modules that turn alignment scores into weights."""
 
     @abstractmethod
-    def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
+    def forward(self, scores: Tensor, lengths: Tensor, host_lengths: Tensor) -> Alignment:
         """Align a batch, given scores of premise and hypothesis words, ``(B, m, n)``.
 
-        ``lengths``, ``(B, 2)``, holds the number of words of premise and hypothesis.
+        ``lengths``, ``(B, 2)``, holds the number of words of premise and hypothesis, on the device
+        of the scores; ``host_lengths`` is the same on the CPU, where structures are found.
         """
 
 
@@ -58,12 +59,12 @@ class WordAligner(Aligner):
         super().__init__()
         self.mapping = mapping
 
-    def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
+    def forward(self, scores: Tensor, lengths: Tensor, host_lengths: Tensor) -> Alignment:
         """Align a batch; the weights of each real word sum to one."""
         mask = cell_mask(scores, lengths)
         forth = self.mapping(scores, mask=mask)
         back = self.mapping(scores.transpose(1, 2), mask=mask.transpose(1, 2))
-        return Alignment(forth, back, lengths)
+        return Alignment(forth, back, host_lengths)
 
 
 def cell_mask(scores: Tensor, lengths: Tensor) -> Tensor:
@@ -139,7 +140,7 @@ class SparsemapAligner(Aligner):
         self._warned = False
 
     def _solve(
-        self, unary: Tensor, additional: Tensor | None, lengths: Tensor, mask: Tensor
+        self, unary: Tensor, additional: Tensor | None, host_lengths: Tensor, mask: Tensor
     ) -> Solution:
         """Solve SparseMAP for a batch, warning at most once per aligner."""
         with warnings.catch_warnings():
@@ -148,17 +149,17 @@ class SparsemapAligner(Aligner):
                 self.structure,
                 unary,
                 additional,
-                lengths=lengths,
+                lengths=host_lengths,
                 mask=mask,
                 max_iter=self.max_iter,
             )
-        unsolved = int((~solution.converged).sum())
+        unsolved = int((~solution.selection.converged).sum())
         if unsolved and not self._warned:
             self._warned = True
             warnings.warn(
-                f"{unsolved} of {len(lengths)} alignments did not converge (model.max_iter="
-                f"{self.max_iter}; gaps up to {float(solution.gap.max()):.1g}); they are used as"
-                " they are, and those of later batches are not reported",
+                f"{unsolved} of {len(host_lengths)} alignments did not converge (model.max_iter="
+                f"{self.max_iter}; gaps up to {solution.selection.gaps.max():.1g}); they are used"
+                " as they are, and those of later batches are not reported",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -173,11 +174,11 @@ class StructuredAligner(SparsemapAligner):
     scores ``(B, m, n)`` and lengths ``(B, 2)``.
     """
 
-    def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
+    def forward(self, scores: Tensor, lengths: Tensor, host_lengths: Tensor) -> Alignment:
         """Align a batch; the two weight matrices are transposes of each other."""
-        solution = self._solve(scores, None, lengths, cell_mask(scores, lengths))
+        solution = self._solve(scores, None, host_lengths, cell_mask(scores, lengths))
         both = solution.marginals
-        return Alignment(both, both.transpose(1, 2), lengths, (solution,))
+        return Alignment(both, both.transpose(1, 2), host_lengths, (solution,))
 
 
 class SequentialAligner(SparsemapAligner):
@@ -195,13 +196,17 @@ class SequentialAligner(SparsemapAligner):
         self.premise_to_hypothesis = TransitionScores()
         self.hypothesis_to_premise = TransitionScores()
 
-    def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
+    def forward(self, scores: Tensor, lengths: Tensor, host_lengths: Tensor) -> Alignment:
         """Align a batch; the weights of each real word sum to one."""
-        forth = self._tag(self.premise_to_hypothesis, scores, lengths)
-        back = self._tag(self.hypothesis_to_premise, scores.transpose(1, 2), lengths.flip(1))
-        return Alignment(forth.marginals, back.marginals, lengths, (forth, back))
+        forth = self._tag(self.premise_to_hypothesis, scores, lengths, host_lengths[:, 0])
+        back = self._tag(
+            self.hypothesis_to_premise, scores.transpose(1, 2), lengths.flip(1), host_lengths[:, 1]
+        )
+        return Alignment(forth.marginals, back.marginals, host_lengths, (forth, back))
 
-    def _tag(self, transitions: TransitionScores, scores: Tensor, lengths: Tensor) -> Solution:
+    def _tag(
+        self, transitions: TransitionScores, scores: Tensor, lengths: Tensor, host_words: Tensor
+    ) -> Solution:
         """Tag words ``(B, m)`` with words ``(B, n)`` given scores ``(B, m, n)``."""
         _, words, tags = scores.shape
         steps = transitions.transitions(tags).to(scores.dtype).expand(max(words - 1, 0), -1, -1)
@@ -212,4 +217,4 @@ class SequentialAligner(SparsemapAligner):
             lengths[:, 0],
         )
         allowed = length_mask(lengths[:, 1], tags).unsqueeze(1)
-        return self._solve(unary, steps, lengths[:, 0], allowed)
+        return self._solve(unary, steps, host_words, allowed)

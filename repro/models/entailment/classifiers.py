@@ -151,7 +151,7 @@ class Esim(nn.Module):
         hypothesis = self._encode(batch.hypothesis, batch.hypothesis_lengths)
         scores = torch.bmm(premise, hypothesis.transpose(1, 2))
         lengths = torch.stack([batch.premise_lengths, batch.hypothesis_lengths], dim=1)
-        alignment: Alignment = self.aligner(scores, lengths)
+        alignment: Alignment = self.aligner(scores, lengths, batch.host_lengths)
         aligned_premise = torch.bmm(alignment.premise_to_hypothesis, hypothesis)
         aligned_hypothesis = torch.bmm(alignment.hypothesis_to_premise, premise)
         pooled = [

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from repro.data.vocabulary import Vocabulary
-from repro.models.layers import packed_states
+from repro.models.layers import lstm_states
 
 
 class Fertility(nn.Module, ABC):
@@ -166,7 +166,7 @@ class FertilityTagger(nn.Module):
 
     def forward(self, source: Tensor, mask: Tensor) -> Tensor:
         """Return the scores of the classes for every word, ``(batch, source, classes)``."""
-        states, _ = packed_states(self.lstm, self.embedding(source), mask.sum(1))
+        states, _ = lstm_states(self.lstm, self.embedding(source), mask.sum(1))
         scores: Tensor = self.scores(states)
         return scores
 

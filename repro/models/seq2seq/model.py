@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from repro.data.vocabulary import Vocabulary
 from repro.decoding.protocol import StepOutput
 from repro.mappings import ProbabilityMap
-from repro.models.layers import Dropout, dropout_mask, length_mask, lstm_precision, packed_states
+from repro.models.layers import Dropout, dropout_mask, length_mask, lstm_precision, lstm_states
 from repro.models.seq2seq.attention import Attention, AttentionProducts, AttentionState
 from repro.models.seq2seq.fertility import Fertility
 from repro.models.seq2seq.step_products import StepProduct, product_dtype, step_products, sum_dtype
@@ -83,7 +83,7 @@ class LstmEncoder(nn.Module):
         """Encode ids ``(batch, source)``, padded with 0, of ``lengths`` ``(batch,)``."""
         embedded = self.dropout(self.embedding(source))
         with lstm_precision(source.device):
-            memory, (hidden, cell) = packed_states(self.lstm, embedded, lengths)
+            memory, (hidden, cell) = lstm_states(self.lstm, embedded, lengths)
         if self.bidirectional:  # from (2 layers, batch, h) to (layers, batch, 2 h)
             hidden, cell = (torch.cat([one[0::2], one[1::2]], dim=-1) for one in (hidden, cell))
         return Encoding(memory, hidden.to(sum_dtype(hidden)), cell.to(sum_dtype(cell)))

@@ -199,7 +199,7 @@ class ParsingTask:
         self.tally["inference_share"] += self._clock() - started
         self.tally["sentences_per_second"] += len(batch)
         total = losses.sum() if self.settings.reduction == "sum" else losses.mean()
-        return total, batch.lengths.sum().to(self.device)
+        return total, batch.lengths.sum()
 
     def _clock(self) -> float:
         """Return the time in seconds, when the device has done what was asked of it before."""
@@ -262,7 +262,7 @@ class ParsingTask:
             heads, notes, solution = self._parse(scores, batch)
             parsed |= zip(batch.indices.tolist(), zip(heads, notes, strict=True), strict=True)
             if solution is not None:
-                candidates.add(solution, batch.lengths)
+                candidates.add(solution, batch.host_lengths)
         parsed, total = distributed.merge(parsed), sum(distributed.gather(total))
         candidates = CandidateStatistics.joined(distributed.gather(candidates))
         found = [parsed[index] for index in range(len(trees))]
@@ -277,8 +277,8 @@ class ParsingTask:
         self, scores: Tensor, batch: TreeBatch
     ) -> tuple[list[list[int]], list[list[str]], Solution | None]:
         """Return the best heads and the notes of each sentence, and the SparseMAP solution."""
-        best = self.structure.map(scores, lengths=batch.lengths)
-        heads = heads_of(best, batch.lengths)
+        best = self.structure.map(scores, lengths=batch.host_lengths)
+        heads = heads_of(best, batch.host_lengths)
         if self.candidates is None:
             return heads, [[] for _ in heads], None
         solution = self._solve(scores, batch)
@@ -311,7 +311,7 @@ class ParsingTask:
             heads, notes, solution = self._parse(self.scores(batch), batch)
             trees: list[list[dict[str, Any]]] = [[] for _ in heads]
             if solution is not None and wanted.weights:
-                trees = weighted_trees(solution, batch.lengths)
+                trees = weighted_trees(solution, batch.host_lengths)
             for row, place in enumerate(batch.indices.tolist()):
                 sentence, count = examples[place], len(heads[row])
                 words, attention = sentence.column("FORM"), None
@@ -333,7 +333,7 @@ class ParsingTask:
 
     def losses(self, scores: Tensor, batch: TreeBatch) -> Tensor:
         """Compute the loss of each sentence."""
-        losses: Tensor = self.criterion(scores, batch.heads, lengths=batch.lengths)
+        losses: Tensor = self.criterion(scores, batch.heads, lengths=batch.host_lengths)
         return losses
 
     @property
@@ -361,7 +361,7 @@ class ParsingTask:
         rows: list[dict[str, Any]] = []
         encode = self.data.encoder.encode
         for batch in self.ordered([encode(sentences[place]) for place in places]):
-            found = weighted_trees(self._solve(self.scores(batch), batch), batch.lengths)
+            found = weighted_trees(self._solve(self.scores(batch), batch), batch.host_lengths)
             for number, candidates in zip(batch.indices.tolist(), found, strict=True):
                 sentence = sentences[places[number]]
                 row = {
@@ -381,7 +381,7 @@ class ParsingTask:
         most = self.settings.candidate_iterations
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return sparsemap(self.candidates, scores, lengths=batch.lengths, max_iter=most)
+            return sparsemap(self.candidates, scores, lengths=batch.host_lengths, max_iter=most)
 
 
 def _parsed(trees: Sequence[Tree], found: Analysis) -> ParsedSentences:

@@ -28,11 +28,11 @@ class SnliTask(EntailmentTask[AttendedLabels, SnliRun]):
 
     def count_weights(self, found: AttendedLabels, batch: NliBatch) -> tuple[int, int]:
         """Return the number of premise words with nonzero weight and of all premise words."""
-        return int((found.attention != 0).sum()), int(batch.premise_lengths.sum())
+        return int((found.attention != 0).sum()), int(batch.host_lengths[:, 0].sum())
 
     def describe_weights(self, found: AttendedLabels, batch: NliBatch) -> list[dict[str, Any]]:
         """Return the weight of each word of the premise."""
-        lengths = batch.premise_lengths.tolist()
+        lengths = batch.host_lengths[:, 0].tolist()
         pairs = zip(found.attention.float().tolist(), lengths, strict=True)
         return [{"weights": row[:length]} for row, length in pairs]
 

@@ -45,7 +45,7 @@ def drawn() -> SequentialAligner:
 
 @pytest.mark.parametrize("aligner", ALIGNERS, ids=names)
 def test_weights_are_zero_at_padding_only_where_they_must(aligner: Aligner, scores: Tensor) -> None:
-    found = aligner.double()(scores, LENGTHS)
+    found = aligner.double()(scores, LENGTHS, LENGTHS)
     mask = cell_mask(scores, LENGTHS)
     assert found.premise_to_hypothesis.shape == (5, 4, 3)
     assert found.hypothesis_to_premise.shape == (5, 3, 4)
@@ -57,7 +57,7 @@ def test_weights_are_zero_at_padding_only_where_they_must(aligner: Aligner, scor
 
 @pytest.mark.parametrize("aligner", ROW_WISE, ids=names)
 def test_rows_of_real_words_sum_to_one(aligner: Aligner, scores: Tensor) -> None:
-    found = aligner.double()(scores, LENGTHS)
+    found = aligner.double()(scores, LENGTHS, LENGTHS)
     for weights, lengths in (
         (found.premise_to_hypothesis, LENGTHS[:, 0]),
         (found.hypothesis_to_premise, LENGTHS[:, 1]),
@@ -69,7 +69,7 @@ def test_rows_of_real_words_sum_to_one(aligner: Aligner, scores: Tensor) -> None
 def test_matchings_are_symmetrical_and_spend_one_on_each_word_of_the_shorter(
     scores: Tensor,
 ) -> None:
-    found = StructuredAligner(Matching())(scores, LENGTHS)
+    found = StructuredAligner(Matching())(scores, LENGTHS, LENGTHS)
     forth = found.premise_to_hypothesis
     assert torch.equal(found.hypothesis_to_premise, forth.transpose(1, 2))
     pairs = LENGTHS.min(1).values.double()
@@ -80,7 +80,8 @@ def test_matchings_are_symmetrical_and_spend_one_on_each_word_of_the_shorter(
 
 def test_cells_and_nonzeros_are_counted_by_pair() -> None:
     scores = torch.tensor([[[9.0, 0.0], [0.0, 0.5]], [[1.0, 7.0], [7.0, 7.0]]])
-    found = WordAligner(Sparsemax())(scores, torch.tensor([[2, 2], [2, 1]]))
+    lengths = torch.tensor([[2, 2], [2, 1]])
+    found = WordAligner(Sparsemax())(scores, lengths, lengths)
     assert found.cells.tolist() == [8, 4]
     # Row 2 and column 2 of the first pair keep both words; the second pair has one column.
     by_hand = [1 + 2 + 1 + 2, 2 + 1]
@@ -133,7 +134,7 @@ def mixture(vertices: Tensor, values: Tensor) -> Tensor:
 def test_sequential_weights_are_the_best_mixture_of_all_paths(
     drawn: SequentialAligner, scores: Tensor
 ) -> None:
-    found = drawn(scores, LENGTHS)
+    found = drawn(scores, LENGTHS, LENGTHS)
     for row, (m, n) in enumerate(LENGTHS.tolist()):
         for transitions, table, weights in (
             (drawn.premise_to_hypothesis, scores[row, :m, :n], found.premise_to_hypothesis[row]),
@@ -149,7 +150,7 @@ def test_sequential_weights_are_the_best_mixture_of_all_paths(
 
 def test_without_transition_scores_paths_are_words_by_themselves(scores: Tensor) -> None:
     """A chain without transitions decomposes: SparseMAP is then sparsemax of each word."""
-    found = SequentialAligner().double()(scores, LENGTHS)
+    found = SequentialAligner().double()(scores, LENGTHS, LENGTHS)
     words = sparsemax(scores, mask=cell_mask(scores, LENGTHS))
     torch.testing.assert_close(found.premise_to_hypothesis, words, atol=1e-6, rtol=0)
 
@@ -162,7 +163,8 @@ def test_gradients_of_scores_and_all_eighteen_parameters(drawn: SequentialAligne
         parameter.data *= 0.1
 
     def value(table: Tensor, *_: Tensor) -> Tensor:
-        found = drawn(table, torch.tensor([[4, 4]]).expand(8, 2))
+        lengths = torch.tensor([[4, 4]]).expand(8, 2)
+        found = drawn(table, lengths, lengths)
         both = torch.stack([found.premise_to_hypothesis, found.hypothesis_to_premise])
         return (both * probe).sum()
 
@@ -174,7 +176,7 @@ def test_gradients_of_scores_and_all_eighteen_parameters(drawn: SequentialAligne
 
 @pytest.mark.parametrize("aligner", [SequentialAligner(), StructuredAligner(Matching())], ids=names)
 def test_solutions_give_the_structures_to_draw(aligner: Aligner, scores: Tensor) -> None:
-    found = aligner.double()(scores, LENGTHS)
+    found = aligner.double()(scores, LENGTHS, LENGTHS)
     assert len(found.solutions) == (2 if isinstance(aligner, SequentialAligner) else 1)
     first = found.solutions[0]
     torch.testing.assert_close(first.marginals, found.premise_to_hypothesis)
@@ -191,10 +193,10 @@ def test_solutions_that_stop_early_are_told_once(
 ) -> None:
     aligner = kind(max_iter=1).double()
     with pytest.warns(ConvergenceWarning, match=r"did not converge .*max_iter=1"):
-        first = aligner(scores, LENGTHS)
-    again = aligner(scores, LENGTHS)
+        first = aligner(scores, LENGTHS, LENGTHS)
+    again = aligner(scores, LENGTHS, LENGTHS)
     assert unsolved(again) == unsolved(first) > 0
-    assert unsolved(kind().double()(scores, LENGTHS)) == 0
+    assert unsolved(kind().double()(scores, LENGTHS, LENGTHS)) == 0
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1e-4, 0.3])
@@ -208,5 +210,6 @@ def test_sentences_of_usual_lengths_are_aligned_within_the_bound(
     for parameter in aligner.parameters():
         parameter.data = torch.randn(parameter.shape, generator=generator) * steps
     scores = torch.randn(2, 14, 8, generator=generator) * scale
-    found = aligner(scores, torch.tensor([[14, 8], [12, 7]]))
+    lengths = torch.tensor([[14, 8], [12, 7]])
+    found = aligner(scores, lengths, lengths)
     assert unsolved(found) == 0
