@@ -36,7 +36,7 @@ class Runner:
 
     def __init__(self, name: str, config: RunConfig) -> None:
         self.name, self.config = name, config
-        self.task: Task[Any] = build_task(config, prepare_device(config.hardware))
+        self.task: Task[Any] = build_task(config, prepare_device(config))
         self.optimizer = build_optimizer(config.training, self.task.model.parameters())
         self.task.model.train()
         self.seconds: list[float] = []

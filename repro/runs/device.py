@@ -37,15 +37,18 @@ def warn_of_precision(configs: Iterable[RunConfig]) -> None:
         )
 
 
-def prepare_device(config: HardwareConfig) -> torch.device:
-    """Choose the device, and set the number of CPU threads if configured.
+def prepare_device(config: RunConfig) -> torch.device:
+    """Choose the device of a run; set the number of CPU threads if configured, and the precision.
 
     Raises:
         ConfigError: CUDA is requested but not available.
     """
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
-    return choose_device(config)
+    if config.hardware.threads is not None:
+        torch.set_num_threads(config.hardware.threads)
+    # By default cuDNN's LSTM computes in TF32 and matrix products do not.
+    tf32 = config.precision == "tf32"
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
+    return choose_device(config.hardware)
 
 
 def describe_device(device: torch.device) -> str:

@@ -161,7 +161,7 @@ def _model(folder: RunFolder, config: RunConfig) -> Predictor[Any]:
     spec = task_spec(config.task.name)
     if spec.restore is None:
         raise ConfigError(f"task={config.task.name} does not predict new inputs")
-    device, preparation = prepare_device(config.hardware), folder.read_preparation()
+    device, preparation = prepare_device(config), folder.read_preparation()
     try:
         found = spec.restore(config, device, preparation)
     except UserError:

@@ -65,7 +65,7 @@ def check(run: Job) -> None:
 def train_and_evaluate(run: Job) -> None:
     """Train a run or continue it, evaluate it, and write its record."""
     config, folder = run.config, run.folder
-    device = prepare_device(config.hardware)
+    device = prepare_device(config)
     # The command that repeats the run, without where it is computed and stored.
     kept = [item for item in run.overrides if changes_numbers(item)]
     environment = begin(run, device, shlex.join(["repro", "run", *kept]))
@@ -115,7 +115,7 @@ def follow(config: RunConfig) -> None:
     This process handles its share of the examples, and writes nothing to the folder of the run.
     """
     while distributed.same(None) == _RUN:
-        run, device = locate(config), prepare_device(config.hardware)
+        run, device = locate(config), prepare_device(config)
         task = build_task(config, device)
         if distributed.same(None):
             files = FitPaths(run.folder.checkpoint, run.folder.model)
@@ -283,7 +283,7 @@ def evaluate_ensemble(members: Sequence[Job], command: str) -> RunFolder:
         if folder.status == "done":  # by another process, before the lock was free
             return folder
         started = time.monotonic()
-        device = prepare_device(config.hardware)
+        device = prepare_device(config)
         environment = begin(ensemble, device, command)
         tasks = []
         for member in members:

@@ -71,7 +71,7 @@ class RunConfig:
     hardware: HardwareConfig = MISSING
     logger: LoggerConfig = MISSING
     seed: int = number("[0, 9223372036854775808)", 1)
-    precision: str = choice(("fp32", "bf16"), "fp32")
+    precision: str = choice(("fp32", "tf32", "bf16"), "fp32")
     data_dir: str | None = folder()
     results_dir: str | None = folder()
     fail_fast: bool = False
