@@ -39,6 +39,8 @@ class _Batch:
         tensors = dict(vars(self))
         for name in tensors.keys() - self.on_host:
             one = tensors[name]
+            if one is None:
+                continue
             if torch.device(device).type == "cuda":  # from pinned memory, the host need not wait
                 one = one.pin_memory()
             tensors[name] = one.to(device, non_blocking=True)
@@ -54,12 +56,14 @@ class Seq2SeqBatch(_Batch):
         source_lengths: number of real source symbols, shape ``(B,)``.
         target: ids, shape ``(B, T)``; each row ends in ``EOS``, then ``PAD``; no ``BOS``.
         indices: positions of the examples in their split, shape ``(B,)``, always on the CPU.
+        fertility: upper bounds of the attention to each source word, ``(B, S)``, or None.
     """
 
     source: Tensor
     source_lengths: Tensor
     target: Tensor
     indices: Tensor
+    fertility: Tensor | None = None
 
     @property
     def source_mask(self) -> Tensor:

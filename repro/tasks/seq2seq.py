@@ -1,7 +1,7 @@
 """Base of all tasks on source–target pairs: model, loss, statistics, search."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -40,7 +40,8 @@ from repro.training import distributed
 STOP = "</s>"
 """Symbol that marks the end of an output in the files of examples."""
 LARGE_VOCABULARY = 16_384
-"""Smallest target vocabulary that uses the loss of :func:`build_linear_loss`, if there is one."""
+"""Smallest target vocabulary with the loss of :func:`build_linear_loss` on a CPU, if there is one.
+"""
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,8 @@ class Seq2SeqTask:
             normalizer = AttentionNormalizer(build_mapping(mapping))
         self.output_mapping = build_loss_mapping(config.loss)
         self.criterion = FenchelYoungLoss(self.output_mapping, Vocabulary.PAD, "sum")
-        large = len(target) >= LARGE_VOCABULARY
+        # Chunks of scores save memory and time on a CPU; on accelerators they would synchronize.
+        large = len(target) >= LARGE_VOCABULARY and device.type == "cpu"
         self.linear_loss = build_linear_loss(config.loss, Vocabulary.PAD) if large else None
         self.model = Seq2Seq(
             len(source),
@@ -139,7 +141,15 @@ class Seq2SeqTask:
         """Return the training batches of one epoch."""
         pairs, size = self.splits["train"], self.config.training.batch_size
         batches = epoch_batches(source_lengths(pairs), size, self.config.seed, epoch)
-        return LazyBatches(batches, lambda indices: collate(pairs, indices).to(self.device))
+        return LazyBatches(batches, lambda indices: self._bounded(collate(pairs, indices)))
+
+    def _bounded(self, batch: Seq2SeqBatch) -> Seq2SeqBatch:
+        """Copy a batch to the device, with the bounds that are looked up on the host, if any."""
+        fertility = self.model.fertility
+        if fertility is not None and fertility.aligned is not None:
+            bounds = fertility.aligned.bounds(batch.source, batch.source_mask)
+            batch = replace(batch, fertility=bounds)
+        return batch.to(self.device)
 
     def ordered(self, pairs: Sequence[Pair]) -> LazyBatches[Seq2SeqBatch]:
         """Return evaluation batches that hold every pair once."""
@@ -152,11 +162,15 @@ class Seq2SeqTask:
         if self.linear_loss is not None:  # computes the scores of a few symbols at a time
             layer = self.model.scores
             with autocast(self.config, self.device):
-                hidden, _ = self.model.outputs(batch.source, batch.source_lengths, batch.target)
+                hidden, _ = self.model.outputs(
+                    batch.source, batch.source_lengths, batch.target, batch.fertility
+                )
                 losses = self.linear_loss(hidden, layer.weight, layer.bias, batch.target)
             return losses.float().sum() / len(batch), symbols
         with autocast(self.config, self.device):
-            scores = self.model(batch.source, batch.source_lengths, batch.target).scores
+            scores = self.model(
+                batch.source, batch.source_lengths, batch.target, batch.fertility
+            ).scores
         return self.criterion(scores.float(), batch.target) / len(batch), symbols
 
     def validation_statistics(self) -> TeacherForcedStatistics:

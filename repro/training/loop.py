@@ -35,7 +35,9 @@ def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) 
     settings: dict[str, Any] = {"lr": config.learning_rate, "weight_decay": config.weight_decay}
     if config.optimizer == "sgd":
         return _eager(optim.SGD)(parameters, **settings)
-    return _eager(optim.Adam)(parameters, **settings, fused=True)
+    found = [*parameters]
+    # Meta tensors, which have no fused update, trace what an accelerator would do.
+    return _eager(optim.Adam)(found, **settings, fused=not any(one.is_meta for one in found))
 
 
 @cache

@@ -37,6 +37,7 @@ _INSTALLED = {
     "cpu": MODE != "torch" and _numba_compiles(),
     # Kernels were written for NVIDIA's compiler: ROCm does not support their launch options.
     "cuda": MODE != "torch" and find_spec("triton") is not None and torch.version.hip is None,
+    "meta": MODE != "torch",  # operators allocate their results, as on an accelerator
 }
 """Whether the compiler for a device type is usable; it is imported only when needed."""
 AVAILABLE = _INSTALLED["cpu"]
@@ -104,6 +105,7 @@ def kernel(name: str, first: Tensor) -> Callable[..., Any]:
     if (
         torch.compiler.is_compiling()
         or type(first) is FakeTensor
+        or first.is_meta
         or torch._C._len_torch_dispatch_stack() > 0
     ):
         operator: Callable[..., Any] = getattr(torch.ops.repro, name)

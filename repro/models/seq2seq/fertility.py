@@ -24,13 +24,19 @@ class Fertility(nn.Module, ABC):
         super().__init__()
         self.sink = sink
 
-    def forward(self, source: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, source: Tensor, mask: Tensor, known: Tensor | None = None) -> Tensor:
         """Return the bounds of ids ``(batch, source)``, infinite for the sink.
 
-        Positions where ``mask`` is false are padding.
+        Positions where ``mask`` is false are padding. ``known`` are the bounds of ordinary words if
+        they came with the batch.
         """
-        bounds = self.bounds(source, mask)
+        bounds = self.bounds(source, mask) if known is None else known
         return bounds if self.sink is None else bounds.masked_fill(source == self.sink, torch.inf)
+
+    @property
+    def aligned(self) -> "AlignedFertility | None":
+        """Fertilities of training data that are looked up on the host, for each batch; or None."""
+        return None
 
     @abstractmethod
     def bounds(self, source: Tensor, mask: Tensor) -> Tensor:
@@ -102,6 +108,11 @@ class AlignedFertility(Fertility):
             found[: len(fertilities)] = fertilities
             key = _key(words)
             self._known[key] = np.maximum(found, self._known.get(key, 0))
+
+    @property
+    def aligned(self) -> "AlignedFertility":
+        """The module itself."""
+        return self
 
     def bounds(self, source: Tensor, mask: Tensor) -> Tensor:
         """Look up each sentence.
@@ -199,7 +210,12 @@ class PredictedFertility(Fertility):
     ) -> None:
         super().__init__(sink)
         self.tagger, self.margin = tagger.requires_grad_(False).eval(), margin
-        self.aligned = aligned
+        self._aligned = aligned
+
+    @property
+    def aligned(self) -> AlignedFertility | None:
+        """What replaces the tagger in training."""
+        return self._aligned
 
     def train(self, mode: bool = True) -> Self:
         """Set the mode, but keep the tagger in evaluation mode, without dropout."""

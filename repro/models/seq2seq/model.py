@@ -14,6 +14,7 @@ from repro.mappings import ProbabilityMap
 from repro.models.layers import Dropout, dropout_mask, length_mask, lstm_precision, lstm_states
 from repro.models.seq2seq.attention import Attention, AttentionProducts, AttentionState
 from repro.models.seq2seq.fertility import Fertility
+from repro.models.seq2seq.lstm_cell import lstm_cell
 from repro.models.seq2seq.step_products import StepProduct, product_dtype, step_products, sum_dtype
 
 
@@ -202,10 +203,14 @@ class InputFeedingDecoder(nn.Module):
         for layer, gates in enumerate(step.gates):
             if layer > 0 and step.masks is not None:
                 below = below * step.masks[layer]
-            # Input, forget, cell and output gates before activation, named as in torch.nn.LSTM.
-            i, f, g, o = gates(below, state.hidden[layer]).chunk(4, dim=-1)
-            c = f.sigmoid() * state.cell[layer] + i.sigmoid() * g.tanh()
-            below = o.sigmoid() * c.tanh()
+            if below.device.type == "cpu":
+                # Input, forget, cell and output gates before activation, as in torch.nn.LSTM.
+                i, f, g, o = gates(below, state.hidden[layer]).chunk(4, dim=-1)
+                c = f.sigmoid() * state.cell[layer] + i.sigmoid() * g.tanh()
+                below = o.sigmoid() * c.tanh()
+            else:
+                product = gates.product(below, state.hidden[layer])
+                below, c = lstm_cell(gates.base, product, state.cell[layer])
             hidden.append(below)
             cell.append(c)
         context, weights = self.attention(below, state.source, step.attention)
@@ -260,28 +265,41 @@ class Seq2Seq(nn.Module):
         self.output_mapping = output_mapping
         self.fertility = fertility
 
-    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> TeacherForced:
+    def forward(
+        self,
+        source: Tensor,
+        source_lengths: Tensor,
+        target: Tensor,
+        fertility: Tensor | None = None,
+    ) -> TeacherForced:
         """Score every target symbol given the gold symbols before it.
 
         Sources ``(batch, source)`` and targets ``(batch, target)`` are padded ids; targets end in
-        ``</s>``.
+        ``</s>``. ``fertility``, like the sources, replaces the bounds of the model's own module.
         """
-        outputs, attention = self.outputs(source, source_lengths, target)
+        outputs, attention = self.outputs(source, source_lengths, target, fertility)
         return TeacherForced(self.scores(outputs), attention)
 
     def outputs(
-        self, source: Tensor, source_lengths: Tensor, target: Tensor
+        self,
+        source: Tensor,
+        source_lengths: Tensor,
+        target: Tensor,
+        fertility: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return the attentional outputs ``(batch, target, hidden)`` and the attention weights."""
-        state = self.start(source, length_mask(source_lengths, source.shape[1]))
+        state = self.start(source, length_mask(source_lengths, source.shape[1]), fertility)
         begin = target.new_full((target.shape[0], 1), Vocabulary.BOS)
         previous = torch.cat([begin, target[:, :-1]], dim=1)
         decoded = self.decoder(state, self.dropout(self.embedding(previous)))
         return decoded.outputs, decoded.attention
 
-    def start(self, source: Tensor, source_mask: Tensor) -> DecoderState:
+    def start(
+        self, source: Tensor, source_mask: Tensor, fertility: Tensor | None = None
+    ) -> DecoderState:
         """Encode a batch and return the initial state of the decoder, one row per sentence."""
-        fertility = None if self.fertility is None else self.fertility(source, source_mask)
+        if self.fertility is not None:
+            fertility = self.fertility(source, source_mask, fertility)
         encoding = self.encoder(source, source_mask.sum(1))
         return self.decoder.start(encoding, source_mask, fertility)
 

@@ -10,7 +10,8 @@ from torch.autograd.function import once_differentiable
 def product_dtype(values: Tensor) -> torch.dtype:
     """Return the dtype in which to multiply ``values``: that of autocast if it is enabled."""
     device = values.device.type
-    if not torch.is_autocast_enabled(device) or values.dtype == torch.float64:
+    known = torch.amp.is_autocast_available(device)
+    if not known or not torch.is_autocast_enabled(device) or values.dtype == torch.float64:
         return values.dtype
     return torch.get_autocast_dtype(device)
 
@@ -27,15 +28,24 @@ class StepProduct(NamedTuple):
     matrix: Tensor  # M, (..., out, in), in the precision of the product
     inputs: list[Tensor]  # x_t is appended, for the gradient of the matrix
 
+    def product(self, *parts: Tensor) -> Tensor:
+        """Return ``x_t Mᵀ``, in the dtype of ``base``, for a caller that adds ``base`` itself."""
+        return (self._input(parts) @ self.matrix.mT).to(self.base.dtype)
+
     def __call__(self, *parts: Tensor) -> Tensor:
         """Return ``y_t`` in the dtype of ``base``; ``x_t`` is the concatenation of ``parts``."""
-        value = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
-        value = value.to(self.matrix.dtype)
-        self.inputs.append(value.detach())
+        value = self._input(parts)
         if value.dtype != self.base.dtype:
             return self.base + value @ self.matrix.mT
         product = torch.addmm if value.dim() == 2 else torch.baddbmm
         return product(self.base, value, self.matrix.mT)
+
+    def _input(self, parts: tuple[Tensor, ...]) -> Tensor:
+        """Concatenate ``x_t``, and store it for the gradient of the matrix."""
+        value = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+        value = value.to(self.matrix.dtype)
+        self.inputs.append(value.detach())
+        return value
 
 
 def step_products(

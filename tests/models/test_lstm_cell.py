@@ -1,0 +1,52 @@
+"""The LSTM cell of accelerators: shapes in an update, and numbers where there is a device."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from repro.models.seq2seq.lstm_cell import lstm_cell
+from repro.models.seq2seq.step_products import step_products
+
+ROWS, UNITS = 5, 3
+
+
+def parts(device: str) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    shapes = (ROWS, 4 * UNITS), (ROWS, 4 * UNITS), (ROWS, UNITS)
+    drawn = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes)
+    return [one.to(device).requires_grad_() for one in drawn]
+
+
+def test_results_and_gradients_have_the_shapes_of_states_and_gates() -> None:
+    base, product, cell = given = parts("meta")
+    hidden, after = lstm_cell(base, product, cell)
+    assert hidden.shape == after.shape == cell.shape
+    for outputs in ([hidden, after], [hidden], [after]):
+        moved = torch.autograd.grad(sum(one.sum() for one in outputs), given, retain_graph=True)
+        assert [one.shape for one in moved] == [one.shape for one in given]
+
+
+def test_a_product_and_its_base_are_the_sum() -> None:
+    base, matrix = torch.randn(2 * ROWS, 7), torch.randn(7, 4)
+    added, alone = step_products(base, matrix, 2)
+    values = torch.randn(ROWS, 4)
+    torch.testing.assert_close(added(values), base[:ROWS] + values @ matrix.mT)
+    torch.testing.assert_close(alone.base + alone.product(values), base[ROWS:] + values @ matrix.mT)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_states_and_gradients_are_those_of_the_formula() -> None:
+    base, product, cell = given = parts("cuda")
+    others = [one.detach().cpu().requires_grad_() for one in given]
+    i, f, g, o = (others[0] + others[1]).chunk(4, -1)
+    after = f.sigmoid() * others[2] + i.sigmoid() * g.tanh()
+    expected = o.sigmoid() * after.tanh(), after
+    found = lstm_cell(base, product, cell)
+    for one, right in zip(found, expected, strict=True):
+        torch.testing.assert_close(one.cpu(), right)
+    weights = torch.randn(2, ROWS, UNITS, dtype=torch.float64)
+    moved = torch.autograd.grad((torch.stack(found) * weights.cuda()).sum(), given)
+    wanted = torch.autograd.grad((torch.stack(expected) * weights).sum(), others)
+    for one, right in zip(moved, wanted, strict=True):
+        torch.testing.assert_close(one.cpu(), right)
