@@ -64,6 +64,12 @@ class StructuredLoss(nn.Module, ABC):
         ValueError: the reduction is unknown, or the cost is negative.
     """
 
+    check_targets = True
+    """Whether :meth:`forward` checks targets, which takes a MAP solve on the CPU. Without, targets
+    must be structures in the form of ``structure.map``, as after a check where data are read."""
+    lengths_on_host = True
+    """Whether inference takes lengths on the CPU, where it computes; else on the scores' device."""
+
     def __init__(
         self, structure: Structure, cost: float = 1.0, reduction: Reduction = "mean"
     ) -> None:
@@ -101,7 +107,9 @@ class StructuredLoss(nn.Module, ABC):
         Raises:
             ValueError: shapes, dtypes or lengths do not fit, or a target is not a valid structure.
         """
-        vertex = self.structure.checked_target(target, scores, additional, lengths)
+        vertex = target
+        if self.check_targets:
+            vertex = self.structure.checked_target(target, scores, additional, lengths)
         gold = self.structure.indicator(vertex, scores.detach().double())
         wide = scores.double() + self.cost * (1 - gold)
         extra = None if additional is None else additional.double()
@@ -169,6 +177,8 @@ class MarginCRFLoss(StructuredLoss):
 
     Inference is marginal, ``Ω = -H``: structures are weighted by ``exp`` of their scores.
     """
+
+    lengths_on_host = False
 
     def predict(
         self, scores: Tensor, lengths: Tensor | None = None, additional: Tensor | None = None

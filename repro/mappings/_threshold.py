@@ -79,7 +79,10 @@ def entmax_powers(scores: Tensor, r: float | Tensor, convex: bool) -> Tensor:
         convex: whether every ``r <= 1``; otherwise rows with ``r > 1`` are solved by bisection,
             and the scores must be float64.
     """
-    r = torch.as_tensor(r, dtype=scores.dtype, device=scores.device)
+    if isinstance(r, Tensor):
+        r = r.to(scores.device, scores.dtype)
+    else:  # filled on the device: a constant of the host would be copied to it
+        r = torch.full((), r, dtype=scores.dtype, device=scores.device)
     r = r.masked_fill(r.abs() < SMALLEST_ORDER, SMALLEST_ORDER)
     level = (_newton_level if convex else _bracketed_level)(scores, r)
     below = _below_one(scores, r, level)

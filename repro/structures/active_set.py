@@ -1,6 +1,7 @@
 """SparseMAP by the active set method."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -20,16 +21,20 @@ class Solution:
     Args:
         structure: the family of structures.
         marginals: ``u``, like the unary scores; differentiable.
-        weights: ``(B, K)`` of the selected structures, filled with zeros; differentiable.
         selection: the structures as the solver stores them.
         additional_scores: additional scores, or ``None``.
     """
 
     structure: Structure
     marginals: Tensor
-    weights: Tensor
     selection: Selection = field(repr=False)
     additional_scores: Tensor | None = field(repr=False)
+    _weights: Callable[[], Tensor] = field(repr=False)
+
+    @cached_property
+    def weights(self) -> Tensor:
+        """Weights ``(B, K)`` of the selected structures, filled with zeros; differentiable."""
+        return self._weights()
 
     @property
     def counts(self) -> Tensor:
@@ -112,7 +117,8 @@ def sparsemap(
     Warns:
         ConvergenceWarning: some instances were not solved; see ``Solution.converged``.
     """
-    from repro.structures.mixture import attach  # imports numba, so only when needed
+    # These import numba, so only when needed.
+    from repro.structures.mixture import Mixture, marginals_of, weights_of
 
     if max_iter < 1:
         raise ValueError(f"max_iter must be at least 1, not {max_iter}")
@@ -122,7 +128,14 @@ def sparsemap(
     problem = structure.problem(unary, additional, lengths, mask)
     known = None if start is None else start.selection
     selection = structure.solve(problem, gap, max_iter, known)
-    marginals, weights = attach(structure, unary, additional, selection)
+    detached = None if additional is None else additional.detach()
+    mixture = Mixture(structure, selection, unary.detach(), detached)
+    marginals, tracked = marginals_of(mixture, unary, additional), torch.is_grad_enabled()
+
+    def weights() -> Tensor:
+        with torch.set_grad_enabled(tracked):
+            return weights_of(mixture, unary, additional)
+
     unsolved = int((~selection.converged).sum())
     if unsolved:
         warnings.warn(
@@ -131,4 +144,4 @@ def sparsemap(
             ConvergenceWarning,
             stacklevel=2,
         )
-    return Solution(structure, marginals, weights, selection, additional)
+    return Solution(structure, marginals, selection, additional, weights)

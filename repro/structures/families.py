@@ -21,6 +21,7 @@ from repro.structures.problem import (
     checked_lengths,
     checked_unary,
     no_additional,
+    on_host,
 )
 from repro.structures.structure import Structure
 
@@ -61,7 +62,7 @@ class LinearChain(CompiledStructure):
             if additional.dtype != unary.dtype:
                 raise ValueError(f"transitions are {additional.dtype}, unary scores {unary.dtype}")
             if additional.numel():
-                given = additional.detach().to("cpu", torch.float64)
+                given = on_host(additional, torch.float64)
                 transitions = given.reshape(-1, *shape).contiguous()
         return Problem(SEQUENCE, scores, transitions, torch.cat([items, tags], dim=1), n)
 

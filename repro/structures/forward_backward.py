@@ -14,7 +14,7 @@ References:
 import torch
 from torch import Tensor
 
-from repro.structures.problem import checked_lengths
+from repro.structures.problem import device_lengths
 
 LOWEST = -1e30
 """Substitute for ``log(0)``: finite, so that differences of logarithms are not NaN."""
@@ -60,7 +60,7 @@ def sequence_log_partition(
     if transitions is None:
         transitions = wide.new_zeros(shape)
     steps = transitions.double().clamp(min=LOWEST).expand(batch, -1, -1, -1)
-    lengths = checked_lengths(lengths, batch, (positions,)).squeeze(1).to(unary.device)
+    lengths = device_lengths(lengths, batch, (positions,), unary.device).squeeze(1)
     if positions == 0:
         total = wide.new_zeros(batch) + wide.sum() + steps.sum()
     else:

@@ -14,7 +14,8 @@ The logarithm of the determinant is computed in one of two ways, both in float64
 * Elimination of one word after another on the logarithms of the weights. The diagonal is not stored
   but summed from the remaining arcs, so that nothing is subtracted and nothing under- or overflows:
   the result is accurate for any finite scores. It takes ``n`` dependent steps and is therefore kept
-  for the other instances: those with large scores whose best heads form cycles.
+  for the other instances, those with large scores whose best heads form cycles, and for
+  accelerators, where no value is read.
 
 References:
     Koo et al. (2007) and Smith & Smith (2007) for trees; Grassmann, Taksar & Heyman (1985) for
@@ -26,7 +27,7 @@ from torch import Tensor
 
 from repro.mappings._conjugate import WithGradient
 from repro.structures.forward_backward import LOWEST, possible
-from repro.structures.problem import checked_lengths
+from repro.structures.problem import device_lengths
 
 LARGEST_CONDITION = 1e4
 """Laplacians with a larger condition number (in the 1-norm) are not factorized."""
@@ -61,13 +62,15 @@ def tree_log_partition(
     forbidden = torch.eye(size + 1, dtype=torch.bool, device=device).unsqueeze(0)
     forbidden[..., 0] = True
     if lengths is not None:
-        sizes = checked_lengths(lengths, batch, (size,)).to(device)
+        sizes = device_lengths(lengths, batch, (size,), device)
         words = torch.arange(size, device=device) < sizes
         past = torch.nn.functional.pad(~words, (1, 0))
         forbidden = forbidden | past.unsqueeze(-1) | past.unsqueeze(-2)
     wide = scores.double().masked_fill(forbidden, -torch.inf)
     if batch == 0 or size == 0:
         return wide.flatten(1)[:, :0].sum(-1).to(scores.dtype)  # zeros, attached to the graph
+    if device.type != "cpu":  # elimination suits all scores; to choose would read values
+        return _eliminated(wide, words, single_root).to(scores.dtype)
     laplacian, shift = _laplacian(wide, words, single_root)
     inverse, failed = torch.linalg.inv_ex(laplacian)
     condition = _column_norm(laplacian.detach()) * _column_norm(inverse.detach())

@@ -1,8 +1,8 @@
 """The derivative of SparseMAP: a linear map between scores and marginals, and its transpose.
 
 The selected structures are locally constant (Niculae et al. 2018, Appendix B), so the weights are
-``y = D Aᵀ η + const`` and the marginals ``u = M y``. :func:`attach` registers this map and its
-transpose with autograd, differentiable any number of times.
+``y = D Aᵀ η + const`` and the marginals ``u = M y``. :func:`marginals_of` and :func:`weights_of`
+register these maps and their transposes with autograd, differentiable any number of times.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from torch.autograd import Function
 
 from repro.structures.kernels import mixture as kernels
 from repro.structures.kernels.codes import Array
-from repro.structures.problem import Layout, Selection
+from repro.structures.problem import Layout, Selection, on_device, on_host
 from repro.structures.structure import Structure
 
 
@@ -39,7 +39,7 @@ class Mixture:
     def padded(self, weights: Array) -> Tensor:
         """Pad values ``(N,)``, one per structure, to ``(B, K)`` with zeros."""
         table = torch.from_numpy(self.selection.padded(weights))
-        return table.to(self.unary.device, self.unary.dtype)
+        return on_device(table, self.unary.device, self.unary.dtype)
 
     @cached_property
     def layouts(self) -> list[Layout]:
@@ -71,52 +71,55 @@ class Mixture:
         code, sizes, vertices, shape = layout
         out = np.zeros(shape)
         kernels.write(code, sizes, self.selection.offsets, vertices, weights, out)
-        return torch.from_numpy(out).view(like.shape).to(like.device, like.dtype)
+        return on_device(torch.from_numpy(out).view(like.shape), like.device, like.dtype)
 
 
 def _array(tensor: Tensor) -> Array:
     """Convert a tensor to an array in single or double precision for the kernels."""
-    tensor = tensor.detach().cpu()
-    half = tensor.dtype not in (torch.float32, torch.float64)
-    found: Array = (tensor.float() if half else tensor).contiguous().numpy()
+    wide = torch.promote_types(tensor.dtype, torch.float32)
+    found: Array = on_host(tensor, wide).contiguous().numpy()
     return found
 
 
 class _Forward(Function):
-    """Map from scores to marginals and weights: the solution if ``value``, else its derivative."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, unary: Tensor | None, additional: Tensor | None, mixture: Mixture, value: bool
-    ) -> tuple[Tensor, Tensor]:
-        ctx.mixture = mixture
-        if value:
-            weights = mixture.selection.weights
-        else:
-            weights = mixture.respond(mixture.read(unary, additional, None))
-        marginals = mixture.write(mixture.unary, mixture.layouts[0], weights)
-        return marginals, mixture.padded(weights)
-
-    @staticmethod
-    def backward(ctx: Any, marginals: Tensor, weights: Tensor) -> Any:
-        wanted = tuple(ctx.needs_input_grad[:2])
-        return *_Transposed.apply(marginals, weights, ctx.mixture, wanted), None, None
-
-
-class _Transposed(Function):
-    """Transposed map from gradients of marginals and weights to gradients of scores."""
+    """Map from scores to marginals or weights: the solution if ``value``, else its derivative."""
 
     @staticmethod
     def forward(
         ctx: Any,
-        marginals: Tensor | None,
-        weights: Tensor | None,
+        unary: Tensor | None,
+        additional: Tensor | None,
         mixture: Mixture,
-        wanted: tuple[bool, bool],
+        value: bool,
+        of_parts: bool,
+    ) -> Tensor:
+        ctx.mixture, ctx.of_parts = mixture, of_parts
+        if value:
+            weights = mixture.selection.weights
+        else:
+            weights = mixture.respond(mixture.read(unary, additional, None))
+        if of_parts:
+            return mixture.write(mixture.unary, mixture.layouts[0], weights)
+        return mixture.padded(weights)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        wanted = tuple(ctx.needs_input_grad[:2])
+        moved = _Transposed.apply(grads[0], ctx.mixture, ctx.of_parts, wanted)
+        return *moved, None, None, None
+
+
+class _Transposed(Function):
+    """Transposed map from gradients of marginals or weights to gradients of scores."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, grad: Tensor, mixture: Mixture, of_parts: bool, wanted: tuple[bool, bool]
     ) -> tuple[Tensor | None, Tensor | None]:
-        ctx.mixture = mixture
+        ctx.mixture, ctx.of_parts = mixture, of_parts
         ctx.set_materialize_grads(False)
-        found = mixture.respond(mixture.read(marginals, None, weights))
+        pulled = mixture.read(grad, None, None) if of_parts else mixture.read(None, None, grad)
+        found = mixture.respond(pulled)
         unary = mixture.write(mixture.unary, mixture.layouts[0], found) if wanted[0] else None
         if mixture.additional is None or not wanted[1]:
             return unary, None
@@ -124,14 +127,17 @@ class _Transposed(Function):
 
     @staticmethod
     def backward(ctx: Any, unary: Tensor | None, additional: Tensor | None) -> Any:
-        return *_Forward.apply(unary, additional, ctx.mixture, False), None, None
+        moved = _Forward.apply(unary, additional, ctx.mixture, False, ctx.of_parts)
+        return moved, None, None, None
 
 
-def attach(
-    structure: Structure, unary: Tensor, additional: Tensor | None, selection: Selection
-) -> tuple[Tensor, Tensor]:
-    """Return marginals like ``unary`` and weights ``(B, K)``, differentiable in the scores."""
-    detached = None if additional is None else additional.detach()
-    mixture = Mixture(structure, selection, unary.detach(), detached)
-    marginals, weights = _Forward.apply(unary, additional, mixture, True)
-    return marginals, weights
+def marginals_of(mixture: Mixture, unary: Tensor, additional: Tensor | None) -> Tensor:
+    """Return marginals like ``unary``, differentiable in the scores."""
+    found: Tensor = _Forward.apply(unary, additional, mixture, True, True)
+    return found
+
+
+def weights_of(mixture: Mixture, unary: Tensor, additional: Tensor | None) -> Tensor:
+    """Return weights ``(B, K)``, differentiable in the scores."""
+    found: Tensor = _Forward.apply(unary, additional, mixture, True, False)
+    return found

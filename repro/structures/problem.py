@@ -140,6 +140,21 @@ def starts(counts: Array) -> Array:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
 
 
+def on_host(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """Copy detached values to the CPU, for a solver: an accelerator waits for no other reason.
+
+    Meta tensors, which have no values, give zeros: an update can be traced without a device.
+    """
+    if values.is_meta:
+        return torch.zeros(values.shape, dtype=dtype)
+    return values.detach().to("cpu", dtype)
+
+
+def on_device(values: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Copy what a solver has found to the device of the scores."""
+    return values.to(device, dtype)
+
+
 def checked_unary(unary: Tensor, mask: Tensor | None, axes: str | None = None) -> Tensor:
     """Check unary scores; return them in double precision on the CPU, ``-inf`` where masked."""
     names = axes.split() if axes else ["B", "..."]
@@ -153,7 +168,7 @@ def checked_unary(unary: Tensor, mask: Tensor | None, axes: str | None = None) -
             raise ValueError(f"the mask must be boolean, not {mask.dtype}")
         check_broadcast("mask", mask, scores)
         scores = scores.masked_fill(~mask, -torch.inf)
-    return scores.to("cpu", torch.float64).contiguous()
+    return on_host(scores, torch.float64).contiguous()
 
 
 def checked_lengths(lengths: Tensor | None, batch: int, largest: tuple[int, ...]) -> Tensor:
@@ -175,6 +190,18 @@ def checked_lengths(lengths: Tensor | None, batch: int, largest: tuple[int, ...]
             f"instance {first}: length {found[first].tolist()} is not in 0..{list(largest)}"
         )
     return found
+
+
+def device_lengths(
+    lengths: Tensor | None, batch: int, largest: tuple[int, ...], device: torch.device
+) -> Tensor:
+    """Return lengths as ``(B, axes)`` on a device; those that are there already are not checked.
+
+    Reading them would make the host wait for an accelerator.
+    """
+    if lengths is None or lengths.is_cpu:
+        return checked_lengths(lengths, batch, largest).to(device)
+    return lengths.view(batch, len(largest))
 
 
 def no_additional(additional: Tensor | None, name: str) -> None:

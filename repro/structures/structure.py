@@ -16,6 +16,8 @@ from repro.structures.problem import (
     checked_lengths,
     checked_unary,
     no_additional,
+    on_device,
+    on_host,
     refuse_targets,
 )
 
@@ -79,7 +81,8 @@ class Structure(ABC):
             InfeasibleError: an instance has no allowed structure.
         """
         problem = self.problem(unary, additional, lengths, mask)
-        return self.vertices(self.best_stored(problem)[:, None], problem)[:, 0].to(unary.device)
+        found = self.vertices(self.best_stored(problem)[:, None], problem)[:, 0]
+        return on_device(found, unary.device, found.dtype)
 
     def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
         """Compute the scores of structures, differentiable in the scores of their parts.
@@ -240,7 +243,7 @@ class Structure(ABC):
             given = None if additional is None else tuple(additional.shape)
             raise ValueError(f"{name} needs additional scores ({len(unary)}, ...), got {given}")
         else:
-            additional = additional.detach().to("cpu", torch.float64)
+            additional = on_host(additional, torch.float64)
         if lengths is not None:
             axes = lengths.size(-1) if lengths.dim() == 2 else 1
             sizes = checked_lengths(lengths, len(unary), tuple(unary.shape[1 : 1 + axes]))

@@ -1,7 +1,8 @@
 """Helpers shared by tasks: lazy batches, autocast, checks of the corpus, reading of inputs."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -51,8 +52,58 @@ def autocast(config: RunConfig, device: "torch.device") -> AbstractContextManage
     """Return a context that computes in bfloat16 if ``config.precision`` is ``bf16``."""
     import torch
 
-    enabled = config.precision == "bf16"
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled)
+    if config.precision != "bf16":
+        return nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16)
+
+
+class Stopwatch:
+    """Total time of a part of the updates: ``with stopwatch: ...``.
+
+    CUDA devices measure it themselves, between events, for which the host does not wait.
+    """
+
+    def __init__(self, device: "torch.device") -> None:
+        self._on_cuda = device.type == "cuda"
+        self._seconds, self._started = 0.0, 0.0
+        self._events: list[list[torch.cuda.Event]] = []
+
+    def __enter__(self) -> None:
+        if self._on_cuda:
+            self._events.append([_recorded()])
+        self._started = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        if not self._on_cuda:
+            self._seconds += time.perf_counter() - self._started
+            return
+        self._events[-1].append(_recorded())
+        if len(self._events) > _MOST_EVENTS and self._events[0][1].query():
+            self._add(self._events.pop(0))
+
+    def _add(self, events: "list[torch.cuda.Event]") -> None:
+        started, ended = events
+        ended.synchronize()
+        self._seconds += started.elapsed_time(ended) / 1000
+
+    def seconds(self) -> float:
+        """Return the total, when the device has done what was asked of it before."""
+        while self._events:
+            self._add(self._events.pop())
+        return self._seconds
+
+
+_MOST_EVENTS = 100
+"""Pairs of events that wait to be read: more than an accelerator lags behind."""
+
+
+def _recorded() -> "torch.cuda.Event":
+    """Return an event at the end of what the device was asked for so far."""
+    import torch
+
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
 
 
 def own_folder(config: RunConfig) -> Path | None:

@@ -265,3 +265,19 @@ def test_a_solver_stopped_early_gives_a_smaller_loss_without_a_warning() -> None
     assert not found.solution.converged.any()
     assert (early < exact).all()
     assert (exact <= early + found.solution.gap + 1e-9).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_targets_checked_before_need_no_check(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    loss = KINDS[kind](Arborescence(), reduction="none")
+    scores = torch.randn(3, 5, 5, dtype=DOUBLE)
+    lengths = torch.tensor([4, 2, 3])
+    target = loss.structure.map(scores + torch.randn(3, 5, 5), lengths=lengths)
+    expected = loss(scores, target, lengths)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the target is checked")
+
+    monkeypatch.setattr(loss.structure, "checked_target", refuse)
+    loss.check_targets = False
+    assert torch.equal(loss(scores, target, lengths), expected)

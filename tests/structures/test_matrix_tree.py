@@ -6,7 +6,7 @@ from every_structure import tree_case
 from torch import Tensor
 
 from repro.structures import Arborescence
-from repro.structures.matrix_tree import tree_log_partition
+from repro.structures.matrix_tree import _eliminated, tree_log_partition
 
 ROOTS = pytest.mark.parametrize("single_root", [False, True], ids=["roots", "root"])
 SCALES = pytest.mark.parametrize("scale", [0.1, 1.0, 50.0, 1e4])
@@ -159,3 +159,23 @@ def test_no_instances_and_no_words() -> None:
     assert tree_marginals(torch.zeros(0, 4, 4)).shape == (0, 4, 4)
     assert tree_log_partition(torch.zeros(2, 1, 1)).tolist() == [0, 0]
     assert tree_marginals(torch.zeros(2, 1, 1)).tolist() == [[[0.0]], [[0.0]]]
+
+
+@pytest.mark.parametrize("single_root", [False, True])
+def test_elimination_gives_what_factorization_does(single_root: bool) -> None:
+    scores = torch.randn(4, 6, 6, dtype=torch.float64, requires_grad=True)
+    lengths = torch.tensor([5, 3, 1, 4])
+    words = torch.arange(5) < lengths.unsqueeze(1)
+    outside = ~torch.nn.functional.pad(words, (1, 0), value=True)
+    forbidden = torch.eye(6, dtype=torch.bool) | outside.unsqueeze(1) | outside.unsqueeze(2)
+    forbidden[..., 0] = True
+    found = _eliminated(scores.masked_fill(forbidden, -torch.inf), words, single_root)
+    expected = tree_log_partition(scores, lengths, single_root)
+    torch.testing.assert_close(found, expected)
+    moved, wanted = (torch.autograd.grad(one.sum(), scores)[0] for one in (found, expected))
+    torch.testing.assert_close(moved, wanted)
+
+
+def test_lengths_on_the_device_are_not_read() -> None:
+    scores, lengths = torch.empty(2, 4, 4, device="meta"), torch.empty(2, device="meta").long()
+    assert tree_log_partition(scores, lengths).shape == (2,)

@@ -221,3 +221,23 @@ def test_what_fits_no_structure_is_refused() -> None:
         given = None if lengths is None else torch.tensor(lengths)
         with pytest.raises(ValueError, match=message):
             sparsemap(structure, *arguments, lengths=given)
+
+
+@pytest.mark.parametrize("part", ["marginals", "weights"])
+def test_scores_without_values_give_shapes_and_a_gradient(part: str) -> None:
+    scores = torch.empty(3, 4, 5, device="meta", requires_grad=True)
+    found = sparsemap(Matching(), scores, lengths=torch.tensor([[4, 5], [2, 3], [1, 1]]))
+    assert found.marginals.is_meta
+    assert found.marginals.shape == scores.shape
+    (moved,) = torch.autograd.grad(getattr(found, part).sum(), scores)
+    assert moved.shape == scores.shape
+
+
+def test_weights_are_tracked_as_the_solution_was() -> None:
+    scores = torch.randn(2, 3, 3, requires_grad=True)
+    with torch.no_grad():
+        detached = sparsemap(Matching(), scores)
+    assert not detached.weights.requires_grad
+    tracked = sparsemap(Matching(), scores)
+    with torch.no_grad():
+        assert tracked.weights.requires_grad

@@ -1,6 +1,5 @@
 """Training and evaluation of a dependency parser."""
 
-import time
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +29,14 @@ from repro.models.parser import LstmParser
 from repro.results import OWN_SPLIT, RunFolder
 from repro.results.prediction import AttentionMap, Candidate, Prediction, Wanted
 from repro.structures import Arborescence, ConvergenceWarning, Solution, sparsemap
-from repro.tasks.common import LazyBatches, autocast, check_length, each_line, heaviest
+from repro.tasks.common import (
+    LazyBatches,
+    Stopwatch,
+    autocast,
+    check_length,
+    each_line,
+    heaviest,
+)
 from repro.tasks.instantiate import build_structured_loss
 from repro.tasks.parsing.corpus import encode_treebank, restored_treebank
 from repro.tasks.protocol import Scores
@@ -156,7 +162,7 @@ class ParsingTask:
     ) -> None:
         self.config, self.settings, self.device = config, config.task, device
         self.data = data = encode_treebank(config) if stored is None else restored_treebank(stored)
-        self.tally = {"inference_share": 0.0, "sentences_per_second": 0.0}
+        self._seen, self._clock = 0, Stopwatch(device)
         model = config.model
         self.model = LstmParser(
             data.encoder.frequency,
@@ -170,6 +176,7 @@ class ParsingTask:
         ).to(device)
         trained = Arborescence(single_root=self.settings.train_single_root)
         self.criterion = build_structured_loss(config.loss, trained)
+        self.criterion.check_targets = False  # the reader of treebanks refuses all but trees
         self.structure = Arborescence(single_root=self.settings.single_root)
         sparse = isinstance(config.loss, SparseMAPLossConfig)
         # Structure whose SparseMAP solutions are analyzed, for SparseMAP losses only.
@@ -194,18 +201,16 @@ class ParsingTask:
     def loss(self, batch: TreeBatch) -> tuple[Tensor, Tensor]:
         """Return the loss of a batch and its number of words."""
         scores = self.scores(batch)
-        started = self._clock()
-        losses = self.losses(scores, batch)
-        self.tally["inference_share"] += self._clock() - started
-        self.tally["sentences_per_second"] += len(batch)
+        with self._clock:
+            losses = self.losses(scores, batch)
+        self._seen += len(batch)
         total = losses.sum() if self.settings.reduction == "sum" else losses.mean()
         return total, batch.lengths.sum()
 
-    def _clock(self) -> float:
-        """Return the time in seconds, when the device has done what was asked of it before."""
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
-        return time.perf_counter()
+    @property
+    def tally(self) -> dict[str, float]:
+        """Seconds of inference in the loss, and the number of sentences; see ``Trainable``."""
+        return {"inference_share": self._clock.seconds(), "sentences_per_second": self._seen}
 
     def scores(self, batch: TreeBatch) -> Tensor:
         """Compute the arc scores of a batch, in float32."""
@@ -333,7 +338,8 @@ class ParsingTask:
 
     def losses(self, scores: Tensor, batch: TreeBatch) -> Tensor:
         """Compute the loss of each sentence."""
-        losses: Tensor = self.criterion(scores, batch.heads, lengths=batch.host_lengths)
+        lengths = batch.host_lengths if self.criterion.lengths_on_host else batch.lengths
+        losses: Tensor = self.criterion(scores, batch.heads, lengths=lengths)
         return losses
 
     @property

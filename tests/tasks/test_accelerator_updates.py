@@ -1,0 +1,193 @@
+"""Whole updates of every task on an accelerator, for each mapping and loss that it accepts.
+
+Meta tensors take the branch of accelerators: they have shapes and dtypes, but no values, so that
+every copy to the host and every shape that depends on values raises.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from every_update import UPDATES
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._pytree import tree_leaves
+
+from repro.config.compose import compose_run
+from repro.config.schema import RunConfig
+from repro.data.batching import Seq2SeqBatch
+from repro.tasks import Task, task_spec
+from repro.training.loop import build_optimizer, update
+from repro.training.seeding import seed_everything
+
+SOLVERS = {
+    # copies to the host, and to the device: scores and solution, then two gradients
+    "structured_perceptron": (1, 1), "structured_svm": (1, 1), "crf": (0, 0), "margin_crf": (0, 0),
+    "sparsemap": (1, 1), "margin_sparsemap": (1, 1),
+    "alignment-matching": (2, 2), "structure-matching": (2, 2),
+    "alignment-sequential": (6, 6),  # of two solutions; transitions have scores of their own
+}  # fmt: skip
+"""Transfers of an update whose inference is computed on the CPU."""
+
+
+class Accelerator(TorchDispatchMode):
+    """Refuses tensors of the CPU among those of the device, and their copies to it."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        given = [one for one in tree_leaves((args, kwargs, out)) if isinstance(one, Tensor)]
+        devices = {one.device.type for one in given}
+        assert len(devices) < 2, f"{func} of tensors on {devices}"
+        return out
+
+
+class NoConstants(TorchFunctionMode):
+    """Refuses tensors made from values of the host, which are copied to the device."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in (torch.tensor, torch.as_tensor):
+            assert torch.device(kwargs.get("device") or "cpu").type == "cpu", "a constant is copied"
+        return func(*args, **kwargs)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One results folder, so that each corpus is prepared once."""
+    return tmp_path_factory.mktemp("updates")
+
+
+def composed(name: str, root: Path) -> RunConfig:
+    return compose_run([*UPDATES[name], "hardware=cpu", f"results_dir={root}"])
+
+
+def built(config: RunConfig, device: str) -> Task[Any]:
+    seed_everything(1)
+    task = task_spec(config.task.name).build(config, torch.device(device))
+    task.model.train()
+    return task
+
+
+@pytest.fixture
+def transfers(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count the calls of the two functions that copy for solvers."""
+    counts = Counter[str]()
+
+    def counted(name: str, copy: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        def call(*arguments: Any) -> Tensor:
+            counts[name] += 1
+            with _disable_current_modes():
+                return copy(*arguments)
+
+        return call
+
+    for module in [one for name, one in sys.modules.items() if name.startswith("repro.structures")]:
+        for name in ("on_host", "on_device"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, counted(name, getattr(module, name)))
+    return counts
+
+
+def outside_of_modes(call: Callable[[], Any]) -> Callable[[], Any]:
+    def disabled() -> Any:
+        with _disable_current_modes():
+            return call()
+
+    return disabled
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_an_update_reads_no_value(name: str, root: Path, transfers: Counter[str]) -> None:
+    config = composed(name, root)
+    if "predicted" in name or "aligned" in name:
+        built(config, "cpu")  # trains the tagger, whose weights are kept
+    task = built(config, "meta")
+    optimizer = build_optimizer(config.training, task.model.parameters())
+    optimizer.step = outside_of_modes(optimizer.step)  # its counters are on the host, if not fused
+    batch = task.batches(0)[0]
+    with Accelerator(), NoConstants():
+        loss, symbols = update(task, optimizer, batch, config.training.max_grad_norm)
+    assert (loss.shape, loss.dtype, loss.is_meta) == ((), torch.float32, True)
+    assert (symbols.shape, symbols.dtype, symbols.is_meta) == ((), torch.int64, True)
+    for parameter in task.model.parameters():
+        assert parameter.is_meta
+        if parameter.grad is not None:
+            assert parameter.grad.shape == parameter.shape
+            assert parameter.grad.dtype == parameter.dtype
+    kind = name.partition("-")[2]
+    assert (transfers["on_host"], transfers["on_device"]) == SOLVERS.get(kind, (0, 0))
+
+
+class Operators(TorchDispatchMode):
+    """Count operators that compute; views, which launch nothing on a device, do not count."""
+
+    free = (torch.ops.aten.detach.default, torch.ops.aten._unsafe_view.default)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        self.count += not func.is_view and func not in self.free
+        return func(*args, **(kwargs or {}))
+
+
+class OneLstm(torch.autograd.Function):
+    """PyTorch's LSTM as one operator each way, as cuDNN computes it."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
+        hidden = others[0]
+        ctx.save_for_backward(inputs, *others)
+        states = inputs.new_empty(*inputs.shape[:2], len(hidden) * hidden.shape[2])
+        with _disable_current_modes():
+            return states, torch.empty_like(hidden), torch.empty_like(hidden)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        first, *others = ctx.saved_tensors
+        with _disable_current_modes():
+            rest = [torch.empty_like(one) for one in others]
+        return first.new_empty(first.shape), *rest
+
+
+@pytest.mark.parametrize(
+    ("settings", "most"),
+    [
+        ("mapping=entmax mapping.alpha=1.5 loss=entmax loss.alpha=1.5", 825),
+        ("mapping=softmax loss=cross_entropy", 900),
+    ],
+)
+def test_operators_of_the_paper_s_inflection_update(
+    settings: str, most: int, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loss and gradients of 20 target symbols; clipping and Adam add a dozen fused launches."""
+    monkeypatch.setattr(
+        torch, "lstm", lambda held, state, weights, *_: OneLstm.apply(held, *state, *weights)
+    )
+    paper = "model.layers=2 model.dropout=0.3 model.embedding_dropout=0 model.output_bias=false"
+    sizes = "model.embedding_size=6 model.hidden_size=8"
+    overrides = ["task=morphology", "hardware=cpu", f"results_dir={root}"]
+    overrides += [*paper.split(), *sizes.split(), *settings.split()]
+    task = built(compose_run(overrides), "meta")
+    batch = Seq2SeqBatch(
+        source=torch.ones(64, 12, dtype=torch.long),
+        source_lengths=torch.full((64,), 12),
+        target=torch.ones(64, 20, dtype=torch.long),
+        indices=torch.arange(64),
+    ).to("meta")
+    with Operators() as operators:
+        loss, _ = task.loss(batch)
+        loss.backward()
+    assert operators.count <= most
