@@ -21,7 +21,7 @@ MAPPINGS = {
     "oscarmax-paper": "mapping=oscarmax mapping.variant=paper",
     "sq-pnorm-max": "mapping=sq_pnorm_max",
 }
-"""Unbounded mappings. FISTA is not among them: it stops by its residual, which it must read."""
+"""Unbounded mappings, but for FISTA; see :data:`READING`."""
 LOSSES = {
     "cross-entropy": "loss=cross_entropy",
     "sparsemax-loss": "loss=sparsemax",
@@ -77,9 +77,17 @@ def _choices(task: str) -> Iterator[tuple[str, str]]:
         yield "structure-matching", "structure=matching"
 
 
+def _overrides(task: str, choice: str) -> list[str]:
+    return [f"task={task}", "training.batch_size=4", *_SIZES[task].split(), *choice.split()]
+
+
 UPDATES = {
-    f"{task}-{name}": [f"task={task}", "training.batch_size=4", *sizes.split(), *choice.split()]
-    for task, sizes in _SIZES.items()
-    for name, choice in _choices(task)
+    f"{task}-{name}": _overrides(task, choice) for task in _SIZES for name, choice in _choices(task)
 }
 """Overrides by task and name."""
+READING = {
+    f"{task}-fista": _overrides(task, "mapping=sq_pnorm_max mapping.solver=fista")
+    for task in _SIZES
+    if task != "parsing"
+}
+"""Updates that read values on any device: FISTA stops by its residual."""

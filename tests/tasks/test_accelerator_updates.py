@@ -77,6 +77,15 @@ def built(config: RunConfig, device: str) -> Task[Any]:
     return task
 
 
+def shortest(task: Task[Any]) -> Any:
+    """Return a small training batch: meta tensors take a tenth of a millisecond an operator."""
+    batches = task.batches(0)
+    return min(
+        (batches[place] for place in range(min(20, len(batches)))),
+        key=lambda batch: sum(one.numel() for one in vars(batch).values() if one is not None),
+    )
+
+
 @pytest.fixture
 def transfers(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count the calls of the two functions that copy for solvers."""
@@ -113,7 +122,7 @@ def test_an_update_reads_no_value(name: str, root: Path, transfers: Counter[str]
     task = built(config, "meta")
     optimizer = build_optimizer(config.training, task.model.parameters())
     optimizer.step = outside_of_modes(optimizer.step)  # its counters are on the host, if not fused
-    batch = task.batches(0)[0]
+    batch = shortest(task)
     with Accelerator(), NoConstants():
         loss, symbols = update(task, optimizer, batch, config.training.max_grad_norm)
     assert (loss.shape, loss.dtype, loss.is_meta) == ((), torch.float32, True)
