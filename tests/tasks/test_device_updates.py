@@ -95,6 +95,7 @@ def trace(config: RunConfig, device: str, dtype: torch.dtype) -> dict[str, Any]:
         for name, parameter in task.model.named_parameters():
             if parameter.grad is not None:
                 found[f"gradient {step} {name}"] = parameter.grad.cpu()
+    assert all(value > 0 for value in task.tally.values())
     task.model.eval()
     with torch.no_grad():
         outcome = task.validate()
@@ -118,7 +119,7 @@ def test_updates_validation_and_search_are_those_of_the_cpu(
     for key, value in expected.items():
         if key == "outputs" and dtype == torch.float64:
             assert found[key] == value
-        # In float32 rounding decides which symbol is the most probable, and what is just above zero.
+        # In float32 rounding decides which symbol is most probable, and what is just above zero.
         elif dtype == torch.float64 or "loss" in key or "gradient" in key:
             assert_close(found[key], value, rtol=bound, atol=bound, msg=f"{key}: {{}}".format)
 

@@ -111,6 +111,10 @@ def test_predicted_bounds_are_aligned_in_training_where_asked(root: Path) -> Non
         batch = task.batches(0)[0]
         training = task.model.train().fertility(batch.source, batch.source_mask)  # type: ignore[misc]
         testing = task.model.eval().fertility(batch.source, batch.source_mask)  # type: ignore[misc]
+        known = batch.fertility
+        assert (known is not None) == (reading == "aligned")
+        if known is not None:  # looked up where the batch was made
+            assert torch.equal(task.model.train().fertility(batch.source, None, known), training)  # type: ignore[misc]
         real = batch.source_mask & training.isfinite()
         whole = training[real] == training[real].round()
         assert whole.all() == (reading == "aligned")

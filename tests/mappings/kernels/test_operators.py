@@ -10,9 +10,10 @@ import pytest
 import torch
 from tolerances import ABSOLUTE, GRADIENT, LOSS, assert_close
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from repro.losses import EntmaxLoss
-from repro.mappings import entmax, sparsemax
+from repro.mappings import MAPPINGS, entmax, sparsemax
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.cpu import parallel
 
@@ -91,6 +92,24 @@ def test_totals_that_cannot_be_spent_are_counted():
     assert faults.item() == 3
     assert probs[:3].isnan().all()
     assert torch.equal(probs[3:], torch.tensor([[0.75, 0.75], [1.0, 1.0]]))
+
+
+@pytest.mark.parametrize("name", sorted(MAPPINGS.keys() - {"softmax", "normmax"}))  # no kernels
+def test_meta_tensors_take_one_operator_each_way(name):
+    found = []
+
+    class Recorded(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            found.append(func.namespace)
+            return func(*args, **(kwargs or {}))
+
+    scores = torch.empty(3, 9, device="meta", requires_grad=True)
+    bounds = [torch.empty_like(scores)] if MAPPINGS[name].bounded else []
+    with Recorded():
+        probs = MAPPINGS[name].function(scores, *bounds)
+        probs.backward(torch.empty_like(probs))
+    assert scores.grad.shape == scores.shape
+    assert found.count("repro") == 2
 
 
 def test_fake_tensors_stay_fake():
