@@ -203,7 +203,7 @@ class InputFeedingDecoder(nn.Module):
         for layer, gates in enumerate(step.gates):
             if layer > 0 and step.masks is not None:
                 below = below * step.masks[layer]
-            if below.device.type == "cpu":
+            if below.is_cpu:
                 # Input, forget, cell and output gates before activation, as in torch.nn.LSTM.
                 i, f, g, o = gates(below, state.hidden[layer]).chunk(4, dim=-1)
                 c = f.sigmoid() * state.cell[layer] + i.sigmoid() * g.tanh()
