@@ -11,22 +11,28 @@ from repro.config.experiment import CLAIMS_FILE, Experiment, load_experiment
 from repro.config.loading import load_structured
 from repro.config.paths import experiments_dirs
 
+SOURCES = ("sentence", "table")
+"""What states a claim: a sentence of the paper, or the values of a table only."""
+
 
 @dataclass
 class Predicate:
-    """Settings of all predicates: columns, and in how many of them the predicate must be true.
+    """Settings of all predicates; values are means over the columns of one metric.
 
     Attributes:
         columns: names of columns of the artefact; empty for all.
         metric: a metric of the columns' runs in place of the one that the columns show.
-        at_least: number of ``columns`` in which it must be true, measured or not; ``null`` for all.
-        average: compare means over the columns instead of counting columns.
+        each: the sentence is about each column by itself, so that those measured are judged, by
+            name, without the others.
+        choose: metric on validation data that chooses a row in each column, the one with the best
+            mean over its seeds, from the rows of :class:`Bound`, or from ``better`` and from
+            ``than``; ``null`` to compare all.
     """
 
     columns: list[str] = field(default_factory=list)
     metric: str | None = None
-    at_least: int | None = None
-    average: bool = False
+    each: bool = False
+    choose: str | None = None
 
 
 @dataclass
@@ -36,7 +42,7 @@ class Order(Predicate):
     Attributes:
         better: rows that are better.
         than: rows that are worse.
-        any: whether it is enough that one row of ``better`` is better than each of ``than``.
+        mean: compare the mean of ``better`` with the mean of ``than``, the main effect.
         in_turn: compare only rows at the same place of both lists.
         by: least difference, in the unit of the metric; below zero, rows of ``better`` may be worse
             by less than that.
@@ -46,7 +52,7 @@ class Order(Predicate):
 
     better: list[str] = field(default_factory=list)
     than: list[str] = field(default_factory=list)
-    any: bool = False
+    mean: bool = False
     in_turn: bool = False
     by: float = 0.0
     direction: str | None = None
@@ -54,30 +60,27 @@ class Order(Predicate):
 
 @dataclass
 class Bound(Predicate):
-    """Predicate that every value lies in an interval.
+    """Predicate that the value of every row lies in an interval.
 
     Attributes:
         rows: rows whose values are checked.
         lowest: the values are above it, ``null`` for no such limit.
         highest: the values are below it, ``null`` for no such limit.
         relative_to: row by whose value each value is divided; ``null`` for no division.
-        choose: metric on validation data that chooses one of ``rows`` in each column, the row with
-            the best mean over its seeds; ``null`` to check all.
     """
 
     rows: list[str] = field(default_factory=list)
     lowest: float | None = None
     highest: float | None = None
     relative_to: str | None = None
-    choose: str | None = None
 
 
 @dataclass
 class Spread(Predicate):
     """Predicate that one axis of the rows changes the values less than another.
 
-    The change by an axis is the standard deviation over its labels, as the root of the mean
-    variance over the labels of the others. Chance adds the same to both sides.
+    The change by an axis is its main effect in a two-way analysis of variance: the standard
+    deviation of the means over its labels.
 
     Attributes:
         axis: name of the axis that changes less.
@@ -100,6 +103,9 @@ class Claim:
         reading: what in the predicate is our reading of the text, such as a limit that the paper
             does not print, and how it follows from published values; blank if nothing is.
         as_published: why the claim is not measured, with the published values that it rests on.
+        seeds_needed: seeds with which the rule would agree with a probability of 80 % if the
+            published values were the true means; ``null`` if at most five.
+        source: ``"sentence"`` of the paper, or ``"table"`` for values that no sentence compares.
     """
 
     name: str
@@ -111,6 +117,8 @@ class Claim:
     spread: Spread | None = None
     reading: str = ""
     as_published: str | None = None
+    seeds_needed: int | None = None
+    source: str = "sentence"
 
     @property
     def predicate(self) -> Predicate | None:
@@ -187,10 +195,11 @@ def _load(path: Path, stamp: int) -> PaperClaims:
 def _problems(claim: Claim, experiment: Experiment) -> Iterator[str]:
     """Describe what is wrong with the predicate of a claim."""
     predicate, labels = claim.predicate, experiment.row_labels()
+    if claim.source not in SOURCES:
+        yield f"source is one of {', '.join(SOURCES)}"
     if predicate is None:
         return
     columns = [column.name for column in experiment.columns]
-    chosen = predicate.columns or columns
     named = [("columns", predicate.columns, columns)]
     match predicate:
         case Order():
@@ -198,10 +207,10 @@ def _problems(claim: Claim, experiment: Experiment) -> Iterator[str]:
             others = [{*predicate.than} - {row} for row in predicate.better]
             if not (others and all(others)):
                 yield "better needs a row, and than a row to compare it with"
-            if predicate.in_turn and (
-                predicate.any or len(predicate.better) != len(predicate.than)
-            ):
-                yield "in_turn takes as many rows in better as in than, and no any"
+            if predicate.in_turn and len(predicate.better) != len(predicate.than):
+                yield "in_turn takes as many rows in better as in than"
+            if bool(predicate.choose) + predicate.mean + predicate.in_turn > 1:
+                yield "choose, mean and in_turn exclude each other"
             if predicate.in_turn and any(map(eq, predicate.better, predicate.than)):
                 yield "in_turn compares a row with itself"
             if predicate.direction not in (None, "higher", "lower"):
@@ -211,18 +220,11 @@ def _problems(claim: Claim, experiment: Experiment) -> Iterator[str]:
             named.append(("rows and relative_to", [*predicate.rows, *relative], labels))
             if not predicate.rows or predicate.lowest is predicate.highest is None:
                 yield "rows and one of lowest, highest are needed"
-            if predicate.choose and predicate.average:
-                yield "choose takes no average: it chooses a row for each column"
         case Spread():
-            if predicate.average:
-                yield "spread takes no average"
+            if predicate.choose:
+                yield "spread takes no choose"
             axes = [axis.name for axis in experiment.rows]
             named.append(("axis and than", [predicate.axis, predicate.than], axes))
     for key, names, known in named:
         if unknown := [name for name in names if name not in known]:
             yield f"{key} names {unknown}; {claim.artefact} has {', '.join(known)}"
-    metrics = {one.metric for one in experiment.columns if one.name in chosen}
-    if predicate.average and predicate.metric is None and len(metrics) > 1:
-        yield f"average takes columns of one metric, not of {', '.join(sorted(metrics))}"
-    if predicate.at_least is not None and not 1 <= predicate.at_least <= len(chosen):
-        yield f"at_least must be between 1 and {len(chosen)}"

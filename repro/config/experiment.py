@@ -166,8 +166,6 @@ class ScalePlan:
         column_seeds: seeds by names or labels of columns, in place of this scale's.
         column_tuned: values of the tuned setting by names or labels of columns, in place of this
             scale's; a single value is used as it is.
-        too_small: why the data of this scale cannot test the claims about the artefact; blank if
-            they can.
         notes: remarks for readers on this scale only.
     """
 
@@ -180,7 +178,6 @@ class ScalePlan:
     max_extra_values: int | None = None
     column_seeds: dict[str, list[int]] = field(default_factory=dict)
     column_tuned: dict[str, list[float]] = field(default_factory=dict)
-    too_small: str = ""
     notes: list[str] = field(default_factory=list)
 
 

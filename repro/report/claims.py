@@ -1,41 +1,53 @@
 """Verdicts on the claims of the papers, from the records of one scale, and their evidence."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
+from statistics import fmean
 
-from repro.config.claims import Claim, Spread, load_claims
-from repro.config.experiment import Experiment, load_experiment
+from repro.config.claims import Claim, Predicate, load_claims
+from repro.config.experiment import Column, Experiment, load_experiment
+from repro.evaluation.metrics import metric_of
 from repro.report.cell import LEVEL, p_text, signed_text
-from repro.report.contrasts import Contrast, Outcome, at_least, tested
+from repro.report.contrasts import Contrast, Outcome, every, tested
+from repro.report.provenance import GENERATED_SCALE
 from repro.report.table import MeasuredCells
 from repro.results import Archive
+from repro.results.cells import RATES
 
-SHOWN_COLUMNS = 6
 GENERATED = (
     "Judged on generated corpora: these verdicts say whether the suite shows an effect on its own "
     "demo data, and nothing about the papers."
 )
 METHOD = (
     "A claim holds, or does not, where a one-sided t-test over seeds rejects the contrary with "
-    "p < 0.05, and is undecided otherwise. Every row has a variance of its own (Welch's test); "
-    "rows with the same three or more seeds of one version of the code are compared seed by seed. "
-    "A claim about several rows or columns has the joint p-value of its parts, with Bonferroni's "
-    "correction where any of them would do, so that the best of several rows gains nothing by "
-    "chance. A row that stands for the best configuration is the paper's best, fixed in advance, "
-    "or the one with the best mean on validation data. Unmeasured columns count as unknown, and "
-    'one seed decides nothing. p is that of the measured answer: of "holds" if the measured '
-    'values agree with the claim, else of "does not hold"; where columns are unmeasured, that of '
-    "the measured column on which the answer depends, so that it may be small although the claim "
-    "is undecided. The margin is the distance of this contrast from the limit of the claim, with a "
-    "95 % confidence bound on either side, 90 % for both together; unlike p, the bounds have no "
-    "correction for other rows and columns. Columns bear the paper's "
-    "names; below full scale the notes of each artefact say on which corpora and with which models "
-    "they are measured. p-values are not corrected for the number of claims: of thirty measured "
-    "claims, one or two may be decided by chance."
+    "p < 0.05, and is undecided otherwise. Means over the columns of one metric are compared, with "
+    "the number of columns that agree beside; below full scale over the columns that the scale "
+    "runs, whose number is named. Every row has a variance of its own (Welch's test); "
+    "rows with the same three or more seeds of one version of the code are compared seed by seed, "
+    "ensembles language by language. A claim about several rows or metrics holds if all of its "
+    "parts do, and does not hold by the largest deficit among the rows (Tukey's range test) or, "
+    "of several metrics, with Bonferroni's correction. Effects of two axes are compared by a "
+    "two-way analysis of variance. A row that stands for the best configuration is the paper's "
+    "best, fixed in advance, or the one with the best mean on validation data. Limits are the "
+    "published values, five points apart. Nothing is decided by one seed, by a model whose "
+    "baseline is more than five points worse than the paper's, or about speeds that were not "
+    "measured by updates in turn. p is that of the measured answer, the margin is the distance "
+    "from the limit of the claim, with a 95 % confidence bound on either side, 90 % for both "
+    "together; unlike p, the bounds have no correction for other rows and metrics. An undecided "
+    "claim names the margin that would be decided with a probability of 80 %, and the seeds that "
+    "the published difference needs where five are too few. Columns bear the paper's names; below "
+    "full scale the notes of each artefact say on which corpora and with which models they are "
+    "measured. p-values are not corrected for the number of claims: of thirty measured claims, one "
+    "or two may be decided by chance."
 )
+LEAST_POINTS = 5.0
+"""Points by which the baseline of a table may be worse than the paper's."""
+SPEEDS = {*RATES, "train/epoch_minutes", "train/speed_gain"}
+"""Metrics that depend on what else a machine does."""
+NO_TIMING = "no paired timing"
 
 
 class Verdict(StrEnum):
@@ -45,6 +57,7 @@ class Verdict(StrEnum):
     FAILS = "does not hold"
     UNDECIDED = "undecided"
     NOT_MEASURED = "not measured"
+    NO_PREDICATE = "no predicate"
 
     @property
     def css(self) -> str:
@@ -61,23 +74,26 @@ class Judged:
         claim: the claim.
         experiment: the artefact whose cells decide it.
         verdict: outcome of the comparison.
-        columns: test in each measured column; a single one if means over columns are compared.
-        deciding: the test that decides; of the claim, or of a column if too few are measured.
-        reason: why the claim is undecided whatever the p-value; blank for no such reason.
+        parts: test of each measured metric, on means over its columns.
+        deciding: the test that decides; of the claim, or of a part if too few are measured.
+        reason: why the claim is not decided whatever the p-value; blank for no such reason.
+        columns: numbers of columns that agree with the claim by themselves, that are measured, and
+            that the claim is about at full scale.
     """
 
     paper: str
     claim: Claim
     experiment: Experiment
     verdict: Verdict
-    columns: tuple[Outcome, ...] = ()
+    parts: tuple[Outcome, ...] = ()
     deciding: Outcome | None = None
     reason: str = ""
+    columns: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def contrasts(self) -> tuple[Contrast, ...]:
-        """The deciding contrast of each measured column."""
-        return tuple(one.deciding for one in self.columns)
+        """The deciding contrast of each part."""
+        return tuple(one.deciding for one in self.parts)
 
     @property
     def p(self) -> float | None:
@@ -87,31 +103,53 @@ class Judged:
     @property
     def seeds(self) -> int:
         """Smallest number of seeds behind a cell that was used."""
-        return min((one.seeds for one in self.columns), default=0)
+        return min((one.seeds for one in self.parts), default=0)
+
+    @property
+    def coverage(self) -> str:
+        """Text with the columns that agree and those that are measured; blank for one column."""
+        true, measured, whole = self.columns
+        texts = [f"{measured} of {whole} columns"] * (measured < whole)
+        texts += [f"true in {true} of {measured}"] * (measured > 1)
+        return ", ".join(texts)
+
+    @property
+    def needed(self) -> str:
+        """Text with the seeds that the published difference needs; blank if five are enough."""
+        needed = self.claim.seeds_needed
+        return f"the published difference needs about {needed} seeds" if needed else ""
+
+    @property
+    def without(self) -> str:
+        """Why the claim has no verdict, if there is a reason, and what it needs."""
+        return "; ".join(filter(None, (self.claim.as_published, self.reason, self.needed)))
 
     @property
     def evidence(self) -> str:
-        """Sentences with the measured and the published values of each column."""
-        sentences = [one.sentence for one in self.contrasts[:SHOWN_COLUMNS]]
-        if more := len(self.contrasts) - len(sentences):
-            sentences.append(f"{more} more columns")
+        """Sentences with the measured and the published values of each part."""
+        sentences = [one.sentence for one in self.contrasts]
         notes = [one.note for one in self.contrasts if one.note]
         return ". ".join(["; ".join(sentences), *notes]) + "." if sentences else ""
 
     @property
     def certainty(self) -> str:
-        """Text with the number of seeds, p, the margin and its bounds, and what is lacking."""
+        """Text with what is lacking, columns, seeds, p, the margin and its bounds, and power."""
+        parts = [text for text in (self.reason, self.coverage) if text]
         if self.deciding is None:
-            return ""
-        one, parts = self.deciding.deciding, [self.reason] * bool(self.reason)
-        parts += [f"{self.seeds} seeds"] * (self.seeds > 1)
+            return "; ".join(parts)
+        one = self.deciding.deciding
+        parts += [f"{self.seeds} {'languages' if one.languages else 'seeds'}"] * (self.seeds > 1)
         if self.p is not None:
             parts.append(p_text(self.p))
         margin = f"margin {signed_text(one.margin, one.digits)}"
         if one.interval is not None:
             low, high = (signed_text(end, one.digits) for end in one.interval)
             margin += f" ({low} to {high})"
-        return "; ".join([*parts, margin])
+        parts.append(margin)
+        if self.verdict is Verdict.UNDECIDED and not self.reason and one.visible is not None:
+            parts.append(f"visible from {signed_text(one.visible, one.digits)}")
+            parts += [self.needed] * bool(self.needed)
+        return "; ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -129,66 +167,105 @@ def judge_claims(archive: Archive) -> list[Judged]:
 
     Raises:
         ConfigError: a file of claims or of experiments is malformed.
+        ResultsError: a record of speeds is malformed.
     """
     judged = []
     for paper in load_claims():
         for claim in paper.claims:
             experiment, cells = load_experiment(f"{paper.paper}/{claim.artefact}"), None
             if archive.scale in experiment.scales:
-                records = archive.measurements(experiment)
-                cells = MeasuredCells(experiment, archive.scale, records)
+                timed = bool(metrics_of(claim, experiment) & SPEEDS)
+                records = archive.speeds if timed else archive.measurements
+                cells = MeasuredCells(experiment, archive.scale, records(experiment))
             judged.append(judge(paper.paper, claim, experiment, cells))
     return judged
+
+
+def metrics_of(claim: Claim, experiment: Experiment) -> set[str]:
+    """Return the metrics that a claim is about; none without a predicate."""
+    if (predicate := claim.predicate) is None:
+        return set()
+    names = predicate.columns or [one.name for one in experiment.columns]
+    return {predicate.metric or one.metric for one in experiment.columns if one.name in names}
 
 
 def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells | None) -> Judged:
     """Judge one claim by the cells of an artefact, ``None`` if it does not have the scale.
 
     The claim holds if the measured values would be unlikely (p < 0.05) were it false, and does not
-    hold if they would be were it true (:func:`at_least`). Otherwise, and where the data of the
-    scale are declared too small, it is undecided.
+    hold if they would be were it true (:func:`every`). Otherwise, and where the baseline is far
+    below the paper's, it is undecided.
     """
     predicate, names = claim.predicate, [column.name for column in experiment.columns]
-    if predicate is None or cells is None:
-        return Judged(paper, claim, experiment, Verdict.NOT_MEASURED)
-    columns = [one for one in experiment.columns if one.name in (predicate.columns or names)]
-    outcomes = [(one, tested(cells, predicate, [one])) for one in columns]
-    found = [one for one, test in outcomes if test is not None]
-    if not found:
-        return Judged(paper, claim, experiment, Verdict.NOT_MEASURED)
-    tests, whole = [one for _, one in outcomes if one is not None], len(found) == len(columns)
-    true = sum(one.true for one in tests)
-    counted = (
-        f": true in {true} of them" if len(tests) > 1 else f":{'' if true else ' not'} true there"
-    )
-    if predicate.average:
-        mean, counted = tested(cells, predicate, found), ""
-        assert mean is not None
+    if predicate is None:
+        return Judged(paper, claim, experiment, Verdict.NO_PREDICATE)
+    wanted = [one for one in experiment.columns if one.name in (predicate.columns or names)]
+    planned = {one.name for one in experiment.columns_at(cells.scale)} if cells else set()
+    columns = [one for one in wanted if one.name in planned]
+    by_column = {one.name: tested(cells, predicate, [one]) for one in columns} if cells else {}
+    measured = [one for one in columns if by_column.get(one.name) is not None]
+    if cells is None or not measured:
+        lacking = NO_TIMING if metrics_of(claim, experiment) & SPEEDS else ""
+        return Judged(paper, claim, experiment, Verdict.NOT_MEASURED, reason=lacking)
+    columns = measured if predicate.each else columns
+    groups, parts, shown = _by_metric(predicate, columns), [], []
+    for group in groups:
+        found = [one for one in group if one in measured]
+        if not found:
+            continue
+        test = tested(cells, predicate, found)
+        assert test is not None
+        shown.append(test)
         # The mean over some of the columns says nothing about the mean over all.
-        tests, joint = [mean], mean if whole else mean._replace(p_true=1.0, p_false=1.0)
-    else:
-        joint = at_least(predicate.at_least or len(columns), tests, len(columns))
-    small, verdict = experiment.scales[cells.scale].too_small, Verdict.UNDECIDED
+        parts.append(test if found == group else test._replace(p_true=1.0, p_false=1.0))
+    joint, verdict = every(parts, len(groups)), Verdict.UNDECIDED
+    small = "" if cells.scale == GENERATED_SCALE else _too_small(cells, measured)
+    reasons = [small] * bool(small)
     if not small:
         verdict = Verdict.HOLDS if joint.p_true < LEVEL else verdict
         verdict = Verdict.FAILS if joint.p_false < LEVEL else verdict
-    undecided, reasons = verdict is Verdict.UNDECIDED, [small] if small else []
-    if not whole:
-        reasons.append(f"{len(found)} of {len(columns)} columns measured{counted}")
-        if undecided:
-            joint = next(one for one in tests if one.deciding is joint.deciding)
-    if undecided and joint.seeds < 2:
-        common = isinstance(predicate, Spread)
-        reasons.append("fewer than two seeds in common" if common else "one seed")
+    if len(measured) < len(columns):
+        reasons.append(f"{len(measured)} of {len(columns)} columns measured")
+    if verdict is Verdict.UNDECIDED:
+        joint = next(one for one in shown if one.deciding is joint.deciding)
+        reasons += ["one seed"] * (joint.seeds < 2)
+    true = sum(one.true for one in by_column.values() if one is not None)
     return Judged(
         paper=paper,
         claim=claim,
         experiment=experiment,
         verdict=verdict,
-        columns=tuple(tests),
+        parts=tuple(shown),
         deciding=joint,
         reason="; ".join(reasons),
+        columns=(true, len(measured), len(wanted)),
     )
+
+
+def _by_metric(predicate: Predicate, columns: Sequence[Column]) -> list[list[Column]]:
+    """Group columns by metric, that of several test sets together; a mean needs one unit."""
+    found = defaultdict[str, list[Column]](list)
+    for one in columns:
+        found[(predicate.metric or one.metric).partition("/")[2]].append(one)
+    return [*found.values()]
+
+
+def _too_small(cells: MeasuredCells, columns: Sequence[Column]) -> str:
+    """Name the column whose baseline is worst beside the paper's; blank if none is far worse."""
+    experiment, found = cells.experiment, {}
+    if (row := experiment.baseline) is None:
+        return ""
+    for one in columns:
+        metric, runs = metric_of(one.metric), cells.shown(row, one)
+        printed = experiment.published.rows.get(row, {}).get(one.name)
+        in_points = metric.unit == "%" or metric.signature.startswith("bleu|")
+        if in_points and metric.higher_is_better is not None and printed is not None and runs:
+            gap = printed - fmean(run.value for run in runs)
+            found[one.name] = gap if metric.higher_is_better else -gap
+    worst = max(found, key=lambda name: found[name], default="")
+    if not worst or found[worst] <= LEAST_POINTS:
+        return ""
+    return f"{worst} of {row} is {found[worst]:.1f} points worse than the paper's"
 
 
 def claims_by_paper(judged: Sequence[Judged]) -> list[ClaimsOfPaper]:
@@ -200,8 +277,9 @@ def claims_by_paper(judged: Sequence[Judged]) -> list[ClaimsOfPaper]:
         summary = ", ".join(
             f"{verdict} {counts[verdict]}" for verdict in Verdict if counts[verdict]
         )
-        measured = tuple(one for one in claims if one.verdict is not Verdict.NOT_MEASURED)
-        unmeasured = tuple(one for one in claims if one.verdict is Verdict.NOT_MEASURED)
+        absent = (Verdict.NOT_MEASURED, Verdict.NO_PREDICATE)
+        measured = tuple(one for one in claims if one.verdict not in absent)
+        unmeasured = tuple(one for one in claims if one.verdict in absent)
         text = f"{len(claims)} claims: {summary}"
         found.append(ClaimsOfPaper(paper, text, measured, unmeasured))
     return found

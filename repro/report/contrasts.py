@@ -1,24 +1,26 @@
 """Contrasts between cells of an artefact, their t-tests, and how several are joined."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import inf, sqrt
-from statistics import fmean, stdev, variance
-from typing import Any, NamedTuple
+from statistics import fmean, harmonic_mean, variance
+from typing import NamedTuple
 
 import numpy as np
 
 from repro.config.claims import Bound, Order, Predicate, Spread
 from repro.config.experiment import Column, Experiment
 from repro.evaluation.metrics import best_value, metric_of
-from repro.report.cell import LEVEL, number_text
+from repro.report.cell import LEVEL, number_text, p_text
 from repro.report.table import MeasuredCells
 from repro.results import Measurement
 
 RATIO_DIGITS = 3
 LEAST_PAIRS = 3
 """Least number of seeds for a paired test: two differences leave one degree of freedom."""
+POWER = 0.8
+"""Probability with which an effect of the size named as visible would be decided."""
 
 Runs = Sequence[Measurement]
 
@@ -44,7 +46,8 @@ class Contrast:
         error: standard error of the margin; ``None`` if a cell has a single value.
         freedom: degrees of freedom of the error.
         seeds: smallest number of values behind a cell that is used.
-        note: remark on how the rows were chosen.
+        note: remark on how the rows were chosen, or on the analysis of variance.
+        languages: the values behind a cell are those of languages, not of seeds.
     """
 
     title: str
@@ -56,6 +59,7 @@ class Contrast:
     freedom: float
     seeds: int
     note: str = ""
+    languages: bool = False
 
     @property
     def p_true(self) -> float:
@@ -90,6 +94,15 @@ class Contrast:
             return None
         reach = float(stdtrit(self.freedom, 1 - LEVEL)) * self.error
         return self.margin - reach, self.margin + reach
+
+    @property
+    def visible(self) -> float | None:
+        """True margin that would be decided with probability :data:`POWER`."""
+        from scipy.special import stdtrit  # slow to import
+
+        if self.error is None:
+            return None
+        return self.error * float(stdtrit(self.freedom, 1 - LEVEL) + stdtrit(self.freedom, POWER))
 
     @property
     def sentence(self) -> str:
@@ -132,117 +145,128 @@ class Outcome(NamedTuple):
         return None if self.seeds < 2 and p == 1 else p
 
 
-def at_least(needed: int, parts: Sequence[Outcome], of: int | None = None) -> Outcome:
-    """Test that at least ``needed`` of ``of`` parts are true, some of which may be unmeasured.
+def every(parts: Sequence[Outcome], of: int | None = None) -> Outcome:
+    """Test that all of several parts are true, some of which may be unmeasured.
 
-    That ``m`` of ``n`` parts are true has the p-value ``(n - m + 1) p(m)`` with the ``m``-th
-    smallest p-value of a part: the largest for all of them; ``n`` times the smallest, Bonferroni's
-    correction, for any of them. It holds whatever the dependence between parts. Unmeasured parts
-    may be true or false; if the statement depends on them, both p-values are 1.
+    The p-value of "all" is the largest of the parts; that of "not all" is the smallest one, times
+    their number (Bonferroni's correction).
 
     Args:
-        needed: number of parts that must be true.
         parts: the measured ones, one at least.
         of: number of all parts; ``None`` if all are measured.
-
-    References:
-        Benjamini & Heller (2008), Screening for partial conjunction hypotheses.
     """
-    count = len(parts) if of is None else of
-
-    def joint(number: int, values: Iterable[float]) -> float:
-        ordered = sorted(values)
-        if number > len(ordered):
-            return 1.0
-        return min(1.0, (len(ordered) - number + 1) * ordered[number - 1])
-
-    ranked = sorted((one.deciding for one in parts), key=lambda one: -one.margin)
+    whole = of is None or len(parts) == of
     return Outcome(
-        joint(needed, (one.p_true for one in parts)),
-        joint(count - needed + 1, (one.p_false for one in parts)),
+        max(one.p_true for one in parts) if whole else 1.0,
+        min(1.0, len(parts) * min(one.p_false for one in parts)),
         min(one.seeds for one in parts),
-        ranked[min(needed, len(ranked)) - 1],
+        min((one.deciding for one in parts), key=lambda one: one.margin),
     )
 
 
-def every(contrasts: Iterable[Contrast]) -> Outcome:
-    """Test that all contrasts are true."""
-    parts = [Outcome(one.p_true, one.p_false, one.seeds, one) for one in contrasts]
-    return at_least(len(parts), parts)
+def outcome_of(one: Contrast) -> Outcome:
+    """Test a single contrast."""
+    return Outcome(one.p_true, one.p_false, one.seeds, one)
 
 
-def _by_seed(runs: Runs) -> dict[tuple[int | None, int], float]:
-    """Return the values by seed and epoch: runs of several cells that share them are paired."""
-    return {(one.seed, one.epoch): one.value for one in runs}
+def _by_seed(runs: Runs) -> dict[tuple[object, ...], float]:
+    """Return the values by part (language), seed and epoch: cells that share them are paired."""
+    return {(*one.metric.split("/")[2:], one.seed, one.epoch): one.value for one in runs}
 
 
-def estimate(weighted: Sequence[tuple[float, Runs]]) -> tuple[float, float | None, float]:
-    """Estimate a weighted sum of the means of cells.
+def _paired(cells: Sequence[Runs]) -> list[tuple[object, ...]] | None:
+    """Return what several cells have in common if it is the same in all, else ``None``."""
+    found = [_by_seed(runs) for runs in cells]
+    same = all(one.keys() == found[0].keys() for one in found)
+    return [*found[0]] if len(found) > 1 and same and len(found[0]) >= LEAST_PAIRS else None
+
+
+Weighted = Sequence[tuple[float, Runs]]
+
+
+def estimate(columns: Sequence[Weighted]) -> tuple[float, float | None, float]:
+    """Estimate a weighted sum of the means of cells, which are given column by column.
 
     With the same seeds, at least three, of the same version of the code in every cell, the sum is
-    computed for each seed (the paired t-test for two cells). Otherwise every cell has a variance
-    of its own, and the degrees of freedom are those of Welch and Satterthwaite.
+    computed for each seed (the paired t-test for two cells); if only the cells of a column share
+    them (languages), for each column. Otherwise every cell has a variance of its own. Degrees of
+    freedom of several variances are those of Welch and Satterthwaite.
 
     Returns:
         The sum, its standard error (``None`` if a cell has a single value), degrees of freedom.
     """
-    found = [_by_seed(runs) for _, runs in weighted]
-    weights = [weight for weight, _ in weighted]
-    counts = [len(one) for one in found]
-    pairs = list(zip(weights, found, strict=True))
-    total = sum(weight * fmean(one.values()) for weight, one in pairs)
-    if min(counts) < 2:
+    cells = [cell for column in columns for cell in column]
+    total = sum(weight * fmean(one.value for one in runs) for weight, runs in cells)
+    if min(len(runs) for _, runs in cells) < 2:
         return total, None, 0.0
-    if (
-        len(found) > 1
-        and counts[0] >= LEAST_PAIRS
-        and all(one.keys() == found[0].keys() for one in found)
-    ):
-        sums = [sum(weight * one[key] for weight, one in pairs) for key in found[0]]
-        return total, stdev(sums) / sqrt(len(sums)), len(sums) - 1
-    parts = [weight**2 * variance(one.values()) / len(one) for weight, one in pairs]
-    shares = sum(part**2 / (count - 1) for part, count in zip(parts, counts, strict=True))
-    return total, sqrt(sum(parts)), sum(parts) ** 2 / shares if shares else inf
+    parts: list[tuple[float, int]] = []
+    shared = _paired([runs for _, runs in cells]) is not None
+    for group in [cells] if shared else columns:
+        found = [(weight, _by_seed(runs)) for weight, runs in group]
+        if (keys := _paired([runs for _, runs in group])) is not None:
+            sums = [sum(weight * one[key] for weight, one in found) for key in keys]
+            parts.append((variance(sums) / len(sums), len(sums) - 1))
+        else:
+            parts += [(w**2 * variance(one.values()) / len(one), len(one) - 1) for w, one in found]
+    return total, *_pooled(parts)
+
+
+def _pooled(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the standard error of a sum with independent variances, and degrees of freedom."""
+    whole = sum(part for part, _ in parts)
+    shares = sum(part**2 / freedom for part, freedom in parts)
+    return sqrt(whole), whole**2 / shares if shares else inf
+
+
+def runs_of(measured: MeasuredCells, row: str, column: Column, metric: str) -> Runs:
+    """Return the values behind a cell: one for each seed, or for each language of an ensemble."""
+    if column.aggregate != "ensemble":
+        return measured.shown(row, column, metric)
+    parts = (key for key in measured.by_cell if key[:2] == (row, column.name))
+    names = sorted(name for *_, name in parts if name.startswith(f"{metric}/"))
+    return [one for name in names for one in measured.shown(row, column, name)]
 
 
 def tested(
     measured: MeasuredCells, predicate: Predicate, columns: Sequence[Column]
 ) -> Outcome | None:
-    """Test a predicate in a column, or on means over columns.
+    """Test a predicate on means over columns of one metric.
 
     Returns:
         None if a cell has no run, or if values are divided by a mean of zero.
     """
-    experiment, metric = measured.experiment, predicate.metric or columns[0].metric
-    own = metric == columns[0].metric
+    experiment = measured.experiment
+    metrics = [predicate.metric or one.metric for one in columns]
     rows = rows_of(predicate) or experiment.row_labels()
-    runs = {row: [measured.shown(row, one, metric) for one in columns] for row in rows}
-    if not all(all(found) for found in runs.values()):
+
+    def found(names: Sequence[str | None]) -> dict[str, list[Runs]]:
+        cells = list(zip(columns, metrics, names, strict=True))
+        return {
+            row: [runs_of(measured, row, one, other or own) for one, own, other in cells]
+            for row in rows
+        }
+
+    runs = found([None] * len(columns))
+    tried = found([predicate.choose] * len(columns)) if predicate.choose else runs
+    if not all(all(cells) for cells in (*runs.values(), *(tried[row] for row in rows))):
         return None
     title = " and ".join(one.name for one in columns)
     title = f"the mean of {title}" if len(columns) > 1 else title
-    published = experiment.published.rows
-    printed = {
-        row: fmean(published[row][one.name] for one in columns)
-        for row in rows
-        if own and all(one.name in published.get(row, {}) for one in columns)
+    if predicate.metric is not None:
+        title = f"{metrics[0].split('/')[1].replace('_', ' ')} ({title})"
+    printed = experiment.published.rows if predicate.metric is None else {}
+    published = {
+        row: [printed.get(row, {}).get(one.name) for one in columns]
+        for row in experiment.row_labels()
     }
-    if not own:
-        title = f"{metric.split('/')[1].replace('_', ' ')} ({title})"
-    cells = _Cells(title, metric, runs, printed)
+    cells = _Cells(title, metrics[0], runs, published, tried, predicate.choose)
     match predicate:
-        case Bound(relative_to=str(other)) if cells.mean(other) == 0:
+        case Bound(relative_to=str(other)) if not all(cells.means(other)):
             return None
         case Order():
             return cells.order(predicate)
-        case Bound(choose=None):
-            return cells.bound(predicate, predicate.rows)
-        case Bound(choose=str(choice)):
-            tried = {row: measured.shown(row, columns[0], choice) for row in predicate.rows}
-            if not all(tried.values()):
-                return None
-            means = {row: fmean(one.value for one in found) for row, found in tried.items()}
-            return cells.bound(predicate, [best_value(means, choice)])
+        case Bound():
+            return cells.bound(predicate)
         case Spread():
             return cells.spread(predicate, experiment)
     raise TypeError(f"no such predicate: {type(predicate).__name__}")
@@ -258,31 +282,76 @@ def rows_of(predicate: Predicate) -> list[str]:
     return []
 
 
+Weights = Mapping[str, float]
+"""Rows of a column to the weights of their means."""
+
+
 @dataclass(frozen=True)
 class _Cells:
-    """Runs and published values of the cells of one column, or of columns that are averaged."""
+    """Runs and published values of the cells of columns that are averaged.
+
+    Attributes:
+        title: name of the columns.
+        metric: what the values are.
+        runs: by row, the runs of each column.
+        published: by row, the published value of each column.
+        tried: by row, the runs of each column with the metric that chooses a row.
+        choice: the metric that chooses a row, if any.
+    """
 
     title: str
     metric: str
     runs: Mapping[str, Sequence[Runs]]
-    published: Mapping[str, float]
+    published: Mapping[str, Sequence[float | None]]
+    tried: Mapping[str, Sequence[Runs]]
+    choice: str | None
 
-    def mean(self, row: str) -> float:
-        return fmean(fmean(one.value for one in runs) for runs in self.runs[row])
+    @property
+    def count(self) -> int:
+        """Number of columns."""
+        return len(next(iter(self.runs.values())))
 
-    def side(self, words: str, row: str) -> Side:
-        return Side(words + row, self.mean(row), self.published.get(row))
+    def means(self, row: str) -> list[float]:
+        """Return the mean over the runs of each column."""
+        return [fmean(one.value for one in runs) for runs in self.runs[row]]
+
+    def weighted(self, weights: Sequence[Weights], published: bool = False) -> float | None:
+        """Return the mean over columns of a weighted sum of measured or published values."""
+        values = self.published if published else {row: self.means(row) for row in self.runs}
+        found = [
+            (weight, values[row][n]) for n, one in enumerate(weights) for row, weight in one.items()
+        ]
+        if any(value is None for _, value in found):
+            return None
+        return sum(weight * (value or 0.0) for weight, value in found) / len(weights)
+
+    def chosen(self, rows: Sequence[str]) -> list[str]:
+        """Return, for each column, the row that validation data choose."""
+        assert self.choice is not None
+        return [
+            best_value({r: fmean(one.value for one in self.tried[r][n]) for r in rows}, self.choice)
+            for n in range(self.count)
+        ]
+
+    def side(self, words: str, weights: Sequence[Weights]) -> Side:
+        """Describe the mean of rows, of which each column may have others."""
+        names = [*dict.fromkeys(row for one in weights for row in one)]
+        label = " or ".join(names) if self.choice else ", ".join(names)
+        label = label if self.choice or len(names) == 1 else f"the mean of {label}"
+        value = self.weighted(weights)
+        assert value is not None
+        return Side(words + label, value, self.weighted(weights, published=True))
 
     def contrast(
-        self, left: Side, right: Side, weights: Mapping[str, float], limit: float
+        self, left: Side, right: Side, weights: Sequence[Weights], limit: float
     ) -> Contrast:
         """Compare a weighted sum of rows with a limit, which the sum exceeds if it is true."""
-        weighted = [
-            (weight / len(self.runs[row]), runs)
-            for row, weight in weights.items()
-            for runs in self.runs[row]
+        columns = [
+            [(weight / self.count, self.runs[row][n]) for row, weight in one.items()]
+            for n, one in enumerate(weights)
         ]
-        total, error, freedom = estimate(weighted)
+        total, error, freedom = estimate(columns)
+        runs = [runs for column in columns for _, runs in column]
         return Contrast(
             title=self.title,
             left=left,
@@ -291,7 +360,8 @@ class _Cells:
             margin=total - limit,
             error=error,
             freedom=freedom,
-            seeds=min(len(runs) for _, runs in weighted),
+            seeds=min(map(len, runs)),
+            languages=any(one.kind == "ensemble" for one in runs[0]),
         )
 
     def order(self, predicate: Order) -> Outcome:
@@ -300,78 +370,159 @@ class _Cells:
         higher = better if predicate.direction is None else predicate.direction == "higher"
         sign = -1 if higher is False else 1
 
-        def compared(row: str, other: str) -> Contrast:
-            left, right = self.side("{} with ", row), self.side(" and {} with ", other)
-            return self.contrast(left, right, {row: sign, other: -sign}, predicate.by)
+        def mean(rows: Sequence[str]) -> list[Weights]:
+            return [dict.fromkeys(rows, 1 / len(rows))] * self.count
 
+        def compared(these: Sequence[Weights], those: Sequence[Weights]) -> Contrast:
+            left, right = self.side("{} with ", these), self.side(" and {} with ", those)
+            weights = [
+                {row: sign * (this.get(row, 0) - that.get(row, 0)) for row in (*this, *that)}
+                for this, that in zip(these, those, strict=True)
+            ]
+            return self.contrast(left, right, weights, predicate.by)
+
+        if predicate.mean:
+            return outcome_of(compared(mean(predicate.better), mean(predicate.than)))
+        if predicate.choose:
+            sides = (self.chosen(predicate.better), self.chosen(predicate.than))
+            one, other = ([{row: 1.0} for row in rows] for rows in sides)
+            return outcome_of(compared(one, other))
+        pairs = product(predicate.better, predicate.than)
         if predicate.in_turn:
-            return every(map(compared, predicate.better, predicate.than))
-        each = [
-            every(compared(row, other) for other in predicate.than if other != row)
-            for row in predicate.better
-        ]
-        return at_least(1 if predicate.any else len(each), each)
+            pairs = zip(predicate.better, predicate.than, strict=True)  # type: ignore[assignment]
+        contrasts = [compared(mean([a]), mean([b])) for a, b in pairs if a != b]
+        return self.with_omnibus_test(every([outcome_of(one) for one in contrasts]), len(contrasts))
 
-    def bound(self, predicate: Bound, rows: Sequence[str]) -> Outcome:
-        """Test that values lie between limits."""
+    def with_omnibus_test(self, outcome: Outcome, comparisons: int) -> Outcome:
+        """Refute several comparisons of rows by the largest deficit (Tukey's range test).
+
+        Rows and seeds are the two ways of an analysis of variance without interaction, whose
+        residuals give the common variance: unlike Bonferroni's correction of paired tests, which
+        have two degrees of freedom with three seeds, the test keeps its power with many rows.
+        """
+        from scipy.stats import studentized_range  # slow to import
+
+        deficit, rows = -outcome.deciding.margin, [*self.runs]
+        keys = _paired([runs for row in rows for runs in self.runs[row]])
+        if comparisons < 2 or deficit <= 0 or keys is None:
+            return outcome
+        table = np.mean(
+            [[[_by_seed(runs)[key] for key in keys] for runs in self.runs[row]] for row in rows], 1
+        )
+        centered = table - table.mean(1, keepdims=True)
+        residuals = centered - centered.mean(0)
+        freedom = (len(rows) - 1) * (len(keys) - 1)
+        error = sqrt(float((residuals**2).sum()) / freedom / len(keys))
+        p = float(studentized_range.sf(deficit / error, len(rows), freedom)) if error else 0.0
+        return outcome._replace(p_false=p)
+
+    def published_ratio(self, rows: Sequence[str], other: str) -> float | None:
+        """Return the mean over columns of the published ratios; ``None`` if one is not printed."""
+        ratios = []
+        for n, row in enumerate(rows):
+            value, base = self.published[row][n], self.published[other][n]
+            if value is None or base is None:
+                return None
+            ratios.append(value / base)
+        return fmean(ratios)
+
+    def bound(self, predicate: Bound) -> Outcome:
+        """Test that the mean of every row over columns lies between limits."""
         other, contrasts = predicate.relative_to, []
+        tried = [[row] * self.count for row in predicate.rows]
+        if predicate.choose:
+            tried = [self.chosen(predicate.rows)]
         limits = ((predicate.lowest, 1, "above"), (predicate.highest, -1, "below"))
-        for row, (limit, sign, word) in product(rows, limits):
+        for rows, (limit, sign, word) in product(tried, limits):
             if limit is None:
                 continue
-            left, weights, scale = self.side("{} with ", row), {row: float(sign)}, 1.0
+            left = self.side("{} with ", [{row: 1.0} for row in rows])
+            weights: list[dict[str, float]] = [{row: float(sign)} for row in rows]
             if other is not None:
                 # ``a / b > limit`` is tested as ``a - limit * b > 0``: a weighted sum has a t-test,
                 # a ratio has none.
-                scale = self.mean(other)
-                weights = {row: sign / scale}
-                weights[other] = weights.get(other, 0.0) - sign * limit / scale
-                known = row in self.published and other in self.published
-                ratio = self.published[row] / self.published[other] if known else None
-                left = Side(f"{{}} times that of {other} with {row}", left.value / scale, ratio)
+                bases = self.means(other)
+                value = self.weighted(
+                    [{row: 1 / base} for row, base in zip(rows, bases, strict=True)]
+                )
+                assert value is not None
+                words = left.words.replace("{}", f"{{}} times that of {other}", 1)
+                left = Side(words, value, self.published_ratio(rows, other))
+                weights = []
+                for row, base in zip(rows, bases, strict=True):
+                    one = {row: sign / base}
+                    one[other] = one.get(other, 0.0) - sign * limit / base
+                    weights.append(one)
             right = Side(f", to be {word} {{}}", limit)
-            one = self.contrast(left, right, weights, 0.0 if other else sign * limit)
-            contrasts.append(one if other is None else replace(one, digits=RATIO_DIGITS))
-        outcome = every(contrasts)
+            found = self.contrast(left, right, weights, 0.0 if other else sign * limit)
+            contrasts.append(found if other is None else replace(found, digits=RATIO_DIGITS))
+        outcome = every([outcome_of(one) for one in contrasts])
         if predicate.choose is None:
             return outcome
         digits = metric_of(self.metric).digits
         others = ", ".join(
-            f"{number_text(self.mean(row), digits)} ({row})"
+            f"{number_text(fmean(self.means(row)), digits)} ({row})"
             for row in predicate.rows
             if row not in rows
         )
-        note = f"{rows[0]} has the best mean {predicate.choose}; the others have {others}"
+        note = f"{' or '.join(dict.fromkeys(rows))} has the best mean {predicate.choose}"
+        note += f"; the others have {others}" if others else ""
         return outcome._replace(deciding=replace(outcome.deciding, note=note))
 
     def spread(self, predicate: Spread, experiment: Experiment) -> Outcome:
-        """Test, seed by seed, that values vary less over one axis of the rows than over another."""
-        names = [axis.name for axis in experiment.rows]
+        """Compare the main effects of two axes of the rows, by a two-way analysis of variance.
 
-        def deviations(values: Mapping[str, float]) -> list[float]:
-            grid = np.reshape([*values.values()], [len(axis.values) for axis in experiment.rows])
-            axes = (names.index(name) for name in (predicate.axis, predicate.than))
-            return [sqrt(np.var(grid, axis=axis, ddof=1).mean()) for axis in axes]
+        An effect is the standard deviation of the means over the labels of an axis. Its square
+        exceeds the true one by the variance of such a mean, alike on both sides: the difference of
+        two effects of equal size has no expectation, and at most the standard error of this test.
+        """
+        from scipy.special import fdtrc  # slow to import
 
-        cells = {row: _by_seed(runs) for row, (runs,) in self.runs.items()}
-        shared = set[Any].intersection(*({*one} for one in cells.values()))
-        tables = [{row: one[key] for row, one in cells.items()} for key in sorted(shared)]
-        measured = [deviations(one) for one in tables or [{row: self.mean(row) for row in cells}]]
-        margins = [right - left for left, right in measured]
-        printed = deviations(self.published) if len(self.published) == len(cells) else [None, None]
-        words = (f"{{}} over {predicate.axis}", f" and {{}} over {predicate.than}")
-        left, right = map(Side, words, np.mean(measured, axis=0).tolist(), printed)
-        return every(
-            [
-                Contrast(
-                    title=f"the standard deviation of {self.title}",
-                    left=left,
-                    right=right,
-                    digits=metric_of(self.metric).digits,
-                    margin=fmean(margins),
-                    error=stdev(margins) / sqrt(len(margins)) if len(margins) > 1 else None,
-                    freedom=len(margins) - 1,
-                    seeds=len(margins),
-                )
-            ]
+        sides = (predicate.axis, predicate.than)
+        axes = [[one.name for one in experiment.rows].index(name) for name in sides]
+        shape = [len(axis.values) for axis in experiment.rows]
+        labels = [shape[axis] for axis in axes]
+
+        def effects(values: Sequence[float]) -> list[float]:
+            grid = np.reshape(values, shape)
+            rest = [tuple(n for n in range(grid.ndim) if n != axis) for axis in axes]
+            return [float(np.std(grid.mean(axis=others), ddof=1)) for others in rest]
+
+        found, parts, notes = [], [], []
+        for n in range(self.count):
+            values = [[one.value for one in runs[n]] for runs in self.runs.values()]
+            found.append(effects([fmean(one) for one in values]))
+            if min(map(len, values)) < 2:
+                continue
+            freedom = sum(len(one) - 1 for one in values)
+            noise = sum(variance(one) * (len(one) - 1) for one in values) / freedom
+            # Variance of a mean over a label, each of which has as many cells.
+            means = [noise / (harmonic_mean(map(len, values)) * len(values) / k) for k in labels]
+            parts.append((sum(m / (k - 1) for m, k in zip(means, labels, strict=True)), freedom))
+            for name, effect, k, mean in zip(sides, found[-1], labels, means, strict=True):
+                ratio = effect**2 / mean if mean else inf
+                p = float(fdtrc(k - 1, freedom, ratio))
+                notes.append(f"F = {ratio:.1f} ({p_text(p)}) for {name}")
+        low, high = np.mean(found, 0).tolist()
+        printed = [[self.published[row][n] for row in self.runs] for n in range(self.count)]
+        shown: list[float | None] = [None, None]
+        if all(None not in one for one in printed):
+            values = [[value or 0.0 for value in one] for one in printed]
+            shown = [*np.mean([effects(one) for one in values], 0).tolist()]
+        error: float | None = None
+        degrees = 0.0
+        if len(parts) == self.count:
+            error, degrees = _pooled([(one / self.count**2, many) for one, many in parts])
+        return outcome_of(
+            Contrast(
+                title=f"the standard deviation of means of {self.title}",
+                left=Side(f"{{}} over {predicate.axis}", low, shown[0]),
+                right=Side(f" and {{}} over {predicate.than}", high, shown[1]),
+                digits=metric_of(self.metric).digits,
+                margin=high - low,
+                error=error,
+                freedom=degrees,
+                seeds=min(len(runs) for cells in self.runs.values() for runs in cells),
+                note="; ".join(notes),
+            )
         )

@@ -94,7 +94,7 @@ def _sweeps(title: str, views: Sequence[SweepView], drawn: Callable[[Path, str],
 
 
 def _claims(document: Document) -> list[str]:
-    """Format the verdicts on the claims of each paper; unmeasured claims share one line."""
+    """Format the verdicts on the claims of each paper; unmeasured ones share a line."""
     linked = {section.anchor for section in document.sections}
     parts, generated = ["## Claims of the papers"], document.scale == GENERATED_SCALE
     parts += [f"> {GENERATED}"] if generated else []
@@ -106,7 +106,7 @@ def _claims(document: Document) -> list[str]:
             reading = f" Our reading: {claim.reading}" if claim.reading else ""
             texts = (
                 f"{claim.text}{reading}",
-                claim.place,
+                f"{claim.place} ({claim.source})",
                 row.evidence,
                 row.certainty,
                 artefact.short_place,
@@ -119,12 +119,13 @@ def _claims(document: Document) -> list[str]:
                 )
             )
         parts += ["\n".join(lines)] if paper.measured else []
-        if paper.unmeasured:
-            unmeasured = " · ".join(
-                f"{one.text} ({one.place}) {one.as_published or ''}".rstrip()
-                for one in (judged.claim for judged in paper.unmeasured)
-            )
-            parts += [f"Not measured at this scale: {escape_markdown(unmeasured)}"]
+        for verdict in dict.fromkeys(one.verdict for one in paper.unmeasured):
+            absent = [
+                f"{one.claim.text} ({one.claim.place}) {one.without}".rstrip()
+                for one in paper.unmeasured
+                if one.verdict is verdict
+            ]
+            parts += [escape_markdown(f"{verdict.capitalize()}: {' · '.join(absent)}")]
     return [*parts, escape_markdown(METHOD), "## Contents"]
 
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,12 +15,16 @@ from repro import NUMERIC_EPOCH
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.identity import changes_numbers, flattened
 from repro.config.planning import PlannedRun, Plans, may_match, plan_runs
-from repro.evaluation.metrics import best_value, is_metric
+from repro.evaluation.metrics import best_value, is_metric, metric_of
 from repro.results.layout import plans_path, record_path
 from repro.results.record import Record
+from repro.results.speeds import speeds_of
 from repro.results.store import RunFolder, list_runs, read_records, run_folder
 
 _log = logging.getLogger(__name__)
+
+RATES = ("train/tokens_per_second", "train/pairs_per_second")
+"""Metrics of speed, of whole runs or of updates timed in turn."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +192,39 @@ class Archive:
         ]
         self._measured[experiment.name] = measured
         return measured
+
+    def speeds(self, experiment: Experiment) -> list[Measurement]:
+        """Return the speeds of updates timed in turn; a repetition stands in place of a seed.
+
+        Their rows and columns are those of the table, whose own speeds, of whole runs, depend on
+        what else the machine did then.
+        """
+        found = speeds_of(self.results_dir, self.scale, experiment.name)
+        cells = product(experiment.columns, experiment.row_labels())
+        return [
+            Measurement(
+                row=row,
+                column=column.name,
+                metric=metric,
+                value=value,
+                signature=metric_of(metric).signature,
+                run_id="",
+                kind="run",
+                seed=seed,
+                scale=self.scale,
+                epoch=NUMERIC_EPOCH,
+                device=found.machine.get(column.name, ""),
+                wall_time=0.0,
+                tuned=None,
+                corpus="",
+                fingerprint="",
+                commit="",
+                versions="",
+            )
+            for column, row in cells
+            for metric in RATES
+            for seed, value in enumerate(found.columns.get(column.name, {}).get(row, []), start=1)
+        ]
 
     def _planned(self, experiment: Experiment) -> list[PlannedRun]:
         """Return the runs of an artefact; if a setting is tuned, outcomes decide on later ones."""

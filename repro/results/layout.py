@@ -56,6 +56,11 @@ def table_path(results_dir: Path, scale: str, experiment_name: str, suffix: str)
     return results_dir / scale / "tables" / f"{experiment_name}.{suffix}"
 
 
+def speeds_path(results_dir: Path, scale: str, experiment_name: str) -> Path:
+    """Return the path of the speeds of an artefact, from updates timed in turn."""
+    return results_dir / scale / "speeds" / f"{experiment_name}.json"
+
+
 def figure_path(results_dir: Path, scale: str, experiment_name: str, suffix: str) -> Path:
     """Return the path of a figure (``suffix`` ``"svg"`` or ``"png"``) or its data (``"json"``)."""
     return results_dir / scale / "figures" / f"{experiment_name}.{suffix}"

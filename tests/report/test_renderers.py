@@ -15,7 +15,7 @@ import pytest
 from repro.config.claims import Claim, Order
 from repro.config.experiment import Axis, Column, Experiment, Published, ScalePlan
 from repro.report.claims import ClaimsOfPaper, Judged, Verdict
-from repro.report.contrasts import Contrast, Side, every
+from repro.report.contrasts import Contrast, Side, outcome_of
 from repro.report.document import Absent, Document, Section, build_section
 from repro.report.grid import NOT_COMPARABLE
 from repro.report.render_csv import csv_table
@@ -398,7 +398,7 @@ def test_claims_come_first_and_hostile_text_stays_text(section: Section) -> None
     order = Order(better=[HOSTILE], than=[HOSTILE])
     claim = Claim(HOSTILE, HOSTILE, HOSTILE, HOSTILE, order=order)
     side = Side(f"{{}} with {HOSTILE}", 1.0)
-    outcome = every([Contrast(HOSTILE, side, side, 1, 1.0, 0.1, 2, 3)])
+    outcome = outcome_of(Contrast(HOSTILE, side, side, 1, 1.0, 0.1, 2, 3))
     row = Judged(HOSTILE, claim, section.experiment, Verdict.HOLDS, (outcome,), outcome)
     unlinked = replace(row, experiment=replace(section.experiment, artefact=HOSTILE))
     paper = ClaimsOfPaper(HOSTILE, HOSTILE, (row, unlinked), (row,))
