@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 NUMERIC_EPOCH = 10
-"""Version of the numerics, incremented when an unchanged configuration may give new numbers."""
+"""Version of the mathematics: incremented when a definition, the stopping rule of an algorithm or a
+protocol changes, not with the last bit of a sum."""
 
 
 def load(
