@@ -113,6 +113,18 @@ def test_no_hypothesis_is_invented_when_all_prefixes_die(rows):
     assert (result.certified, result.optimal, result.single) == (False, False, False)
 
 
+@pytest.mark.parametrize(
+    ("probabilities", "printed"),
+    [([1.0], True), ([0.5, 0.5], False), ([0.6, 0.4], True), ([0.9, 0.05], False), ([], False)],
+)
+def test_printed_certificates_lose_sets_to_rounding(probabilities, printed):
+    """Two halves have log-probabilities of -0.6931472, whose exponentials sum to less than one."""
+    found = [Hypothesis([A], math.log(p), True, [p]) for p in probabilities]
+    assert BeamResult(found, certified=True, optimal=True).certified_printed is printed
+    unfinished = [Hypothesis([A], math.log(p), False, [p]) for p in probabilities]
+    assert not BeamResult(unfinished, certified=False, optimal=False).certified_printed
+
+
 def test_the_smallest_float_counts_as_nonzero():
     tiny = 2.0**-149
     model = TableModel([same_for_all(row(a=1.0, end=tiny), row(end=1.0))])

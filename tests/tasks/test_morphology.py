@@ -113,6 +113,7 @@ def test_certificates_are_averaged_over_languages(
     monkeypatch.setattr(task, "store_examples", lambda *_: None)
     scores = task.evaluate_model(task.model, run_folder(tmp_path, "demo", "a" * 12))
     assert [scores[f"dev/{name}"] for name in ("certified", "optimal", "single")] == [50.0] * 3
+    assert scores["dev/certified_printed"] == 100.0
 
 
 def test_a_missing_corpus_is_refused_before_any_work(tmp_path: Path) -> None:

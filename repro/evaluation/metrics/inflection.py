@@ -128,9 +128,13 @@ _SCORER = "macro:language|scorer:evalm2018"
 _SEARCH = "macro:language|search:beam"
 _CERTIFICATES = (
     ("certified", True, "cert", "whose beam held every hypothesis of nonzero probability"),
+    (
+        "certified_printed", True, "cert_printed",
+        "whose hypotheses, as the released program prints them, have probabilities that sum to one",
+    ),
     ("optimal", True, "optimal", "whose prediction is proven a most probable sequence"),
     ("single", None, "single", "with all probability mass on one sequence"),
-)
+)  # fmt: skip
 
 METRICS = (
     Metric(

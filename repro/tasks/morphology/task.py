@@ -133,7 +133,7 @@ class MorphologyTask(Seq2SeqTask):
             found = self.search(model, getattr(self.data, split))
             predicted, certificates = self._texts(found), {}
             if split == "dev":
-                names = ("certified", "optimal", "single")
+                names = ("certified", "certified_printed", "optimal", "single")
                 certificates = {name: [getattr(one, name) for one in found] for name in names}
             forms = InflectedForms(examples, predicted, certificates)
             whole.update(score_outputs(split, forms))
