@@ -4,6 +4,10 @@
 "mapping=sparsemax"`` builds a model for each row, lets each learn for a while (sparse kernels
 depend on how sparse the scores are), then takes one update of every row in turn, on the same batch,
 again and again. The first row is what the others are compared with.
+
+With ``--record ARTEFACT --column COLUMN`` each row is written ``"LABEL: settings"``, with the label
+of a row of the artefact, and the speeds of every repetition become those by which claims are judged
+(``results/<scale>/speeds``).
 """
 
 import argparse
@@ -23,8 +27,12 @@ from benchmarks.machine import describe_machine
 from benchmarks.timing import Clock, clock_for, processor_seconds
 from repro.atomic import atomic_write_text
 from repro.config.compose import compose_run
+from repro.config.errors import ConfigError
+from repro.config.experiment import load_experiment
 from repro.config.schema import RunConfig
 from repro.errors import UserError
+from repro.results.layout import speeds_path
+from repro.results.speeds import write_speeds
 from repro.runs.device import prepare_device
 from repro.runs.train import build_task
 from repro.tasks import Task
@@ -55,6 +63,12 @@ class Runner:
         else:
             self.seconds.append(clock(work))
             self.symbols.append(int(covered[0]))
+
+    def rates(self, repetitions: int) -> list[float]:
+        """Return the symbols per second of each of several equal parts of the timed updates."""
+        size = len(self.seconds) // repetitions
+        parts = [slice(n * size, (n + 1) * size) for n in range(repetitions)]
+        return [sum(self.symbols[part]) / sum(self.seconds[part]) for part in parts]
 
     def line(self, first: "Runner") -> str:
         """Return symbols per second, and the median over updates of the speed beside ``first``."""
@@ -94,13 +108,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="of every row")
     parser.add_argument("--row", action="append", required=True, help="settings of a row")
     parser.add_argument("--before", type=int, default=200, help="updates that are not timed")
-    parser.add_argument("--updates", type=int, default=60, help="timed updates")
+    parser.add_argument("--updates", type=int, default=60, help="timed updates of a repetition")
+    parser.add_argument("--repetitions", type=int, default=3, help="values of each row in a record")
+    parser.add_argument("--record", metavar="ARTEFACT", help="for example malaviya2018/table1")
+    parser.add_argument("--column", help="column of the artefact whose speeds these are")
     parser.add_argument("--output", type=Path, metavar="FILE", help="JSON with all speeds")
     parser.add_argument("--processor-time", action="store_true", help="in place of the clock's")
     parsed = parser.parse_intermixed_args(arguments)
+    if (parsed.record is None) != (parsed.column is None):
+        parser.error("--record and --column go together")
+    labels = [row.partition(": ")[0] for row in parsed.row]
     try:
+        if parsed.record is not None:
+            require_cells(parsed.record, parsed.column, labels)
+        settings = [row.rpartition(": ")[2] for row in parsed.row]
         runners = [
-            Runner(row, compose_run([*parsed.settings, *shlex.split(row)])) for row in parsed.row
+            Runner(row, compose_run([*parsed.settings, *shlex.split(row)])) for row in settings
         ]
     except UserError as error:
         print(f"benchmarks.training: {error}", file=sys.stderr)
@@ -108,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     device = next(runners[0].task.model.parameters()).device
     clock = processor_seconds if parsed.processor_time else clock_for(device)
     text = describe_machine(device).text
-    measure(runners, parsed.before, parsed.updates, clock)
+    measure(runners, parsed.before, parsed.updates * parsed.repetitions, clock)
     print(f"{text}; threads: {torch.get_num_threads()}\n")
     print("| settings | symbols/s | median ms of an update | times the first row |")
     print("|:---|---:|---:|---:|")
@@ -116,7 +139,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.output:
         speeds = [runner.speed() for runner in runners]
         atomic_write_text(parsed.output, json.dumps(speeds, indent=1))
+    if parsed.record is not None:
+        rates = [runner.rates(parsed.repetitions) for runner in runners]
+        config = runners[0].config
+        path = speeds_path(Path(config.results_dir), config.scale.name, parsed.record)
+        write_speeds(path, text, parsed.column, dict(zip(labels, rates, strict=True)))
     return 0
+
+
+def require_cells(artefact: str, column: str, rows: Sequence[str]) -> None:
+    """Raise ``ConfigError`` unless an artefact has a column and rows of these names."""
+    experiment = load_experiment(artefact)
+    known = [*(one.name for one in experiment.columns), *experiment.row_labels()]
+    if unknown := [name for name in (column, *rows) if name not in known]:
+        raise ConfigError(f"{artefact} has no {', '.join(unknown)}; it has {', '.join(known)}")
 
 
 if __name__ == "__main__":
