@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -17,6 +18,7 @@ from repro.results.files import read_object
 
 T = TypeVar("T")
 KINDS = ("run", "ensemble")
+_NAME = re.compile(r"\w[\w.+-]*")
 _DIVERGED = 1000.0
 """A validation loss above this counts as divergence. Losses are means over symbols, pairs or trees;
 those of a model that learns stay in the hundreds."""
@@ -69,8 +71,9 @@ class Record:
 
     def __post_init__(self) -> None:
         check_types(Record, vars(self))
-        for name in ("run_id", "scale"):
-            _require(name, bool(getattr(self, name)), "must not be empty")
+        for name in ("run_id", "scale"):  # names of folders and pages
+            value = getattr(self, name)
+            _require(name, bool(_NAME.fullmatch(value)), f"is {value!r}; expected a file name")
         _require("kind", self.kind in KINDS, f"is {self.kind!r}; expected one of {KINDS}")
         for metric in self.metrics:
             _require("signatures", metric in self.signatures, f"lacks {metric}")

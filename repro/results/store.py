@@ -13,7 +13,7 @@ from repro.atomic import atomic_write_bytes, atomic_write_json, atomic_write_tex
 from repro.checksums import MANIFEST, DamagedFileError
 from repro.errors import ResultsError, visible
 from repro.results import files
-from repro.results.files import Array, Row
+from repro.results.files import Array, Row, read_object
 from repro.results.layout import record_path, runs_dir, statistics_path
 from repro.results.record import Record, read_record
 
@@ -114,25 +114,44 @@ class RunFolder:
         """
         self.forget_failure()
         finished = datetime.now(UTC).isoformat(timespec="seconds")
-        atomic_write_text(self.path / MANIFEST, checksums.format_manifest(self.path, _UNLISTED))
         done = {"run_id": self.run_id, "finished": finished, "summary": dict(summary)}
-        atomic_write_json(self.done, done)
+        self._seal(checksums.format_manifest(self.path, _UNLISTED), done)
+
+    def _seal(self, manifest: str, done: Mapping[str, Any]) -> None:
+        """Write the manifest, and its own checksum with what ``DONE`` holds."""
+        atomic_write_text(self.path / MANIFEST, manifest)
+        digest = checksums.sha256_of_file(self.path / MANIFEST)
+        atomic_write_json(self.done, {**done, "manifest": digest})
 
     def remove_weights(self) -> int:
         """Delete weights and checkpoint, also from the manifest; return the bytes that it frees."""
         removed = [path for path in (self.model, self.checkpoint) if path.exists()]
         manifest, freed = self.path / MANIFEST, sum(path.stat().st_size for path in removed)
-        if manifest.exists():
+        if removed and self.done.exists() and manifest.exists():
             names = tuple(f"  {path.name}\n" for path in removed)
             lines = manifest.read_text(encoding="utf-8").splitlines(keepends=True)
-            atomic_write_text(manifest, "".join(one for one in lines if not one.endswith(names)))
+            left = "".join(one for one in lines if not one.endswith(names))
+            self._seal(left, read_object(self.done))
         for path in removed:
             path.unlink()
         return freed
 
-    def damaged_files(self) -> list[str]:
-        """List the files of a finished run that are missing or differ from their checksums."""
-        return checksums.damaged_files(self.path) if self.done.exists() else []
+    def damaged_files(self, names: Iterable[str] | None = None) -> list[str]:
+        """List the files of a finished run that are missing or differ from their checksums.
+
+        Args:
+            names: files to check; None for all.
+        """
+        if not self.done.exists():
+            return []
+        try:
+            digest, manifest = read_object(self.done).get("manifest"), self.path / MANIFEST
+        except ResultsError:
+            return [self.done.name]
+        # Runs of earlier versions have no checksum of the manifest.
+        if digest and not (manifest.exists() and checksums.sha256_of_file(manifest) == digest):
+            return [MANIFEST]
+        return checksums.damaged_files(self.path, names)
 
     def reopen_if_damaged(self) -> None:
         """Withdraw ``DONE`` if a file is damaged, so that the run can be repeated.
@@ -141,7 +160,7 @@ class RunFolder:
         """
         damaged = {*self.damaged_files()}
         training = (self.training, self.history, self.model)
-        if damaged & {MANIFEST, *(path.name for path in training)}:
+        if damaged & {MANIFEST, self.done.name, *(path.name for path in training)}:
             for path in training:
                 path.unlink(missing_ok=True)
         if damaged:
@@ -260,7 +279,7 @@ class RunFolder:
         Raises:
             DamagedFileError: the file differs from its checksum.
         """
-        if self.done.exists() and checksums.damaged_files(self.path, [path.name]):
+        if self.damaged_files([path.name]):
             raise DamagedFileError(f"{path} is damaged: it differs from {MANIFEST} beside it")
         return path
 

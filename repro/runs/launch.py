@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -355,7 +355,11 @@ def run_jobs(
         backend, settings = Backend(lambda _: launcher.launch(asked, 0), remote=True), {}
     if chosen:
         launch_jobs(backend, settings, chosen, folder, checked)
-    return [outcome_of(job, job.run_id in before) for job in jobs]
+    outcomes = [outcome_of(job, job.run_id in before) for job in jobs]
+    if settings.get("detach", False):
+        return outcomes
+    # A run that ended without a word, for example on a full disk, could not mark its folder.
+    return [replace(one, status="failed") if one.status == "open" else one for one in outcomes]
 
 
 def outcome_of(job: Job, was_done: bool = False) -> Outcome:

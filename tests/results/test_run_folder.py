@@ -16,6 +16,7 @@ from repro.results import (
     publish,
     run_folder,
 )
+from repro.results.files import read_object
 
 Make = Callable[..., Record]
 
@@ -202,9 +203,26 @@ def test_brackets_that_nest_too_deeply_are_refused(folder: RunFolder) -> None:
         folder.read_environment()
 
 
-@pytest.mark.parametrize("torn", [False, True])
+def whole(content: bytes) -> bytes:
+    return content
+
+
+def torn(content: bytes) -> bytes:
+    return content[:-4]
+
+
+def cut_between_lines(content: bytes) -> bytes:
+    return b"".join(content.splitlines(keepends=True)[:1])
+
+
+def emptied(content: bytes) -> bytes:
+    return b""
+
+
+@pytest.mark.parametrize("name", ["SHA256SUMS", "DONE"])
+@pytest.mark.parametrize("harm", [whole, torn, cut_between_lines, emptied])
 def test_weights_are_reused_only_if_a_whole_manifest_vouches_for_them(
-    folder: RunFolder, torn: bool
+    folder: RunFolder, name: str, harm: Callable[[bytes], bytes]
 ) -> None:
     folder.mark_running()
     training = (folder.training, folder.history, folder.model)
@@ -212,9 +230,18 @@ def test_weights_are_reused_only_if_a_whole_manifest_vouches_for_them(
         path.write_bytes(b"1")
     folder.mark_done({})
     folder.statistics.write_bytes(b"2")
-    if torn:
-        sums = folder.path / "SHA256SUMS"
-        sums.write_bytes(sums.read_bytes()[:-1])
+    path = folder.path / name
+    path.write_bytes(harm(path.read_bytes()))
     folder.reopen_if_damaged()
     assert folder.status == "running"
-    assert [path.exists() for path in training] == [not torn] * 3
+    assert [path.exists() for path in training] == [harm is whole] * 3
+
+
+def test_a_run_is_whole_without_the_weights_that_were_removed(folder: RunFolder) -> None:
+    folder.mark_running()
+    for path in (folder.model, folder.checkpoint, folder.history):
+        path.write_bytes(b"1")
+    folder.mark_done({"kept": 1})
+    assert folder.remove_weights() == 2
+    assert folder.damaged_files() == []
+    assert read_object(folder.done)["summary"] == {"kept": 1}

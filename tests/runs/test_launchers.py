@@ -38,6 +38,14 @@ def test_a_launcher_brings_a_sweep_to_its_end(
     assert statuses(tmp_path) == ["done", "done"]
 
 
+def test_a_run_that_ended_without_a_word_is_a_failure(
+    tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk, a run can mark nothing."""
+    monkeypatch.setattr("repro.runs.launch.launch_jobs", lambda *_: None)
+    assert main(["run", "-m", *tiny, *SHORT, "seed=1,2"]) == 1
+
+
 def test_reproduce_uses_the_launcher_that_it_is_given(tiny: list[str], tmp_path: Path) -> None:
     table = ["reproduce", "peters2019/table1", "--columns", "medium (avg.)", *tiny, *SHORT]
     one_row = ["mapping.alpha=1.5", "loss.alpha=1.5"]

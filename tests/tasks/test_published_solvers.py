@@ -41,6 +41,7 @@ CASES = {
     "oscarmax": [*NMT, "mapping=oscarmax", "mapping.variant=paper"],
     "active set of trees": [*PARSING, "loss=sparsemap"],
     "active set of matchings": [*NLI, "structure=matching"],
+    "active set of sequences": [*NLI, "model.alignment=sequential"],
 }
 
 
