@@ -31,7 +31,9 @@ from repro.config.errors import ConfigError
 from repro.config.experiment import load_experiment
 from repro.config.schema import RunConfig
 from repro.errors import UserError
+from repro.mappings.kernels import dispatch
 from repro.results.layout import speeds_path
+from repro.results.record import REPLACED
 from repro.results.speeds import write_speeds
 from repro.runs.device import prepare_device
 from repro.runs.train import build_task
@@ -103,7 +105,10 @@ def _batches(task: Task[Any]) -> Iterator[Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return the exit status, which is 2 for an invalid setting or corpus."""
+    """Run the command and return the exit status.
+
+    It is 1 if PyTorch code replaced a kernel that failed, 2 for an invalid setting or corpus.
+    """
     parser = argparse.ArgumentParser("python -m benchmarks.training", description=__doc__)
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="of every row")
     parser.add_argument("--row", action="append", required=True, help="settings of a row")
@@ -132,6 +137,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     clock = processor_seconds if parsed.processor_time else clock_for(device)
     text = describe_machine(device).text
     measure(runners, parsed.before, parsed.updates * parsed.repetitions, clock)
+    if slow := dispatch.replaced():
+        print(f"benchmarks.training: {REPLACED} {', '.join(slow)}: no speed", file=sys.stderr)
+        return 1
     print(f"{text}; threads: {torch.get_num_threads()}\n")
     print("| settings | symbols/s | median ms of an update | times the first row |")
     print("|:---|---:|---:|---:|")

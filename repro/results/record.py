@@ -18,6 +18,8 @@ from repro.results.files import read_object
 
 T = TypeVar("T")
 KINDS = ("run", "ensemble")
+REPLACED = "PyTorch code in place of"
+"""Words in ``Record.device`` before the names of operators whose kernels failed."""
 _NAME = re.compile(r"\w[\w.+-]*")
 _DIVERGED = 1000.0
 """A validation loss above this counts as divergence. Losses are means over symbols, pairs or trees;
@@ -40,7 +42,7 @@ class Record:
         fingerprint: SHA-256 of the corpus files, in hexadecimal digits.
         epoch: numeric epoch of the package that ran.
         commit: revision of the source that ran.
-        device: device that it ran on.
+        device: device that it ran on, and kernels that failed there.
         versions: Python and libraries, for example ``"python 3.11.7; torch 2.13.0"``.
         wall_time: duration of the run in seconds.
         finished: time of its end, UTC, ISO 8601; blank if unknown.

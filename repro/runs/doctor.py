@@ -12,7 +12,8 @@ from pathlib import Path
 from repro.config.errors import EXTRAS, install
 from repro.data.corpora import declared_corpora
 from repro.evaluation.meteor import METEOR_JAR
-from repro.results import ResultsError, require_writable
+from repro.results import ResultsError, all_records, require_writable
+from repro.results.record import REPLACED
 from repro.runs.environment import (
     describe_versions,
     may_have_gpu,
@@ -109,6 +110,10 @@ def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
         yield Finding("missing", "corpora", ", ".join(missing), advice)
     try:
         require_writable(results_dir)
+        slow = [one.run_id for one in all_records(results_dir) if REPLACED in one.device]
+        if slow:
+            advice = "`repro show RUN` says why; these runs have no speed"
+            yield Finding("broken", "kernels", f"{REPLACED} some in {', '.join(slow)}", advice)
     except ResultsError as error:
         yield Finding("broken", "results", str(error), "choose another results_dir")
     else:

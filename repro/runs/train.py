@@ -23,7 +23,9 @@ from repro.config.identity import changes_numbers, ensemble_id, settings
 from repro.config.schema import FenchelYoungLossConfig, RunConfig
 from repro.config.schema.mapping import UnboundedConfig
 from repro.evaluation.metrics import metric_of
+from repro.mappings.kernels import dispatch
 from repro.results import Record, ResultsError, RunFolder, list_runs, publish, run_folder
+from repro.results.record import REPLACED
 from repro.runs.device import describe_device, kernels_in_use, prepare_device
 from repro.runs.environment import describe_versions, enough_memory, source_commit
 from repro.runs.execute import Job, is_finished, locate, logged
@@ -101,7 +103,8 @@ def train_and_evaluate(run: Job) -> None:
         folder.write_preparation(task.preparation())
     with enough_memory(config, "decoding", "task", "model"):
         scores = evaluate_best(task, folder)
-    recorded = progress.speeds() | progress.trends()
+    # PyTorch code in place of a kernel can take a thousand times as long: no speed to compare.
+    recorded = progress.trends() | ({} if dispatch.replaced() else progress.speeds())
     scores |= {f"train/{name}": value for name, value in recorded.items()}
     seconds = progress.seconds + time.monotonic() - started
     finish(run, scores, environment, seconds, {"best_epoch": progress.best_epoch})
@@ -226,6 +229,9 @@ def finish(
     members: Sequence[str] = (),
 ) -> None:
     """Mark a run or an ensemble of ``members`` as done, and write and publish its record."""
+    if slow := dispatch.replaced():
+        device = f"{environment['device']}, {REPLACED} {', '.join(slow)}"
+        environment = {**environment, "device": device}
     record = Record(
         run_id=run.run_id,
         kind="ensemble" if members else "run",

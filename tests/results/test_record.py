@@ -18,7 +18,8 @@ from repro.results import (
     record_path,
     run_folder,
 )
-from repro.results.record import _digest
+from repro.results.record import REPLACED, _digest
+from repro.runs.doctor import findings
 
 Make = Callable[..., Record]
 
@@ -135,3 +136,11 @@ def test_a_finished_run_counts_without_a_published_record(
     assert [one.run_id for one in read_records(tmp_path, "demo")] == ["aa"]
     shutil.rmtree(tmp_path / "demo" / "runs")
     assert read_records(tmp_path, "demo") == []
+
+
+def test_the_doctor_names_runs_without_their_kernels(tmp_path: Path, make_record: Make) -> None:
+    assert {one.status for one in findings(tmp_path, tmp_path) if one.name == "kernels"} == {"ok"}
+    publish(tmp_path, make_record(run_id="ab12", device=f"cuda (x), {REPLACED} entmax_forward"))
+    (found,) = [one for one in findings(tmp_path, tmp_path) if one.status == "broken"]
+    assert found.name == "kernels"
+    assert "ab12" in found.text

@@ -146,7 +146,11 @@ def test_a_run_with_broken_kernels_has_the_numbers_of_pytorch(
     with pytest.warns(RuntimeWarning, match="no C compiler") as warned:
         found = execute(locate(compose_run([*settings, f"results_dir={tmp_path}/checked"])))
     first, second = (RunFolder(one.folder) for one in (expected, found))
-    assert numbers(first.read_record()) == numbers(second.read_record())
+    record = second.read_record()
+    assert numbers(first.read_record()) == numbers(record)
+    assert all(name in record.device for name in dispatch.replaced())
+    assert "train/tokens_per_second" in first.read_record().metrics
+    assert "train/tokens_per_second" not in record.metrics
     kernels = second.read_environment()["kernels"]
     rejected = [code for code in kernels.values() if "PyTorch (" in code]
     assert kernels["REPRO_KERNELS"] == "auto"

@@ -238,9 +238,9 @@ class CudaLauncher:
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
+            reject(self.name, str(key[1]), reason := first_line(error), error)
             self.replaced.add(key)
-            self._record(key, reason := first_line(error))
-            reject(self.name, str(key[1]), reason, error)
+            self._record(key, reason)
             return stand_in(self.name)(*arguments)
         if key not in self.used:
             self.used.add(key)
