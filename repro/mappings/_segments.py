@@ -1,11 +1,13 @@
 r"""Segments of equal value by total variation or isotonic regression, for all rows at once.
 
-Total variation: dynamic programming over the positions (Johnson 2013), the taut string of Condat
-(2013). ``f_i(b) = clip(f_{i-1}(b) + b - x_i, -λ, λ)`` is the derivative of the best objective of
-the first ``i`` entries when the last of them is ``b``. It is increasing and piecewise linear; each
-piece is a line ``(count - time) b - (sum - height)``, where ``(time, height)`` is a point of the
-tube of radius ``λ`` around the partial sums. A step clips pieces at both ends and adds a flat one
-at each. Backwards, ``y_i = clip(y_{i+1}, low_i, high_i)``, with ``f_i = ∓λ`` at the two bounds.
+Total variation: recursive cuts at level sets (Chambolle & Darbon 2009), as in
+``kernels/cuda/level_sets.py``. At the solution ``y_i = x_i + u_i - u_{i-1}``, where the force ``u``
+is ``λ`` where ``y`` rises after ``i``, ``-λ`` where it falls, and zero at both ends. A part between
+known forces has a mean level ``v``. ``f_i = clip(f_{i-1}, -λ, λ) + v - x_i`` is the derivative of
+the best objective of its entries up to ``i`` at ``y_i = v``: below ``-λ``, ``y_i`` is above ``v``,
+from ``λ`` on it is not. The part is cut where the side changes, and the force there known. All
+parts are cut at once; there are as many rounds as the recursion is deep, two to eight on
+normally distributed scores.
 
 Isotonic regression: parallel pooling of adjacent violators.
 """
@@ -21,6 +23,9 @@ from repro.mappings._arguments import is_concrete
 from repro.mappings._autograd import batch_first
 from repro.mappings.kernels.dispatch import AVAILABLE, is_compiler_error
 
+_ROUNDING = 64 * 2.220446049250313e-16
+"""Tolerance of forces, relative to the level, within which a tie is not cut."""
+
 
 def group_means(values: Tensor, weights: Tensor, groups: Tensor) -> Tensor:
     """Return each entry's group sum of values over that of weights, along the last axis."""
@@ -28,41 +33,6 @@ def group_means(values: Tensor, weights: Tensor, groups: Tensor) -> Tensor:
     totals = empty.scatter_add(-1, groups, values)
     sizes = empty.scatter_add(-1, groups, weights).clamp(min=1)
     return (totals / sizes).gather(-1, groups)
-
-
-class _Pieces:
-    """Pieces of ``f`` of every row, in columns ``first`` to ``last`` from left to right.
-
-    ``knots[j]`` is the right end of piece ``j``. The last column is scratch space, for rows in
-    which a write must have no effect.
-    """
-
-    def __init__(self, rows: Tensor) -> None:
-        count, self.middle = rows.shape
-        self.times = rows.new_zeros(count, 2 * self.middle + 2)
-        self.heights = torch.zeros_like(self.times)
-        self.knots = torch.zeros_like(self.times)
-        self.first = torch.full((count, 1), self.middle, device=rows.device)
-        self.last = self.first
-
-    def values(self, step: int, count: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``f`` at all knots that can exist after ``step`` additions, and which do."""
-        near = slice(self.middle - step, self.middle + step)
-        columns = torch.arange(near.start, near.stop, device=count.device)
-        live = (columns >= self.first) & (columns < self.last)
-        slopes = count - self.times[:, near]
-        return slopes * self.knots[:, near] - (total - self.heights[:, near]), live
-
-    def crossing(self, piece: Tensor, bound: float, count: Tensor, total: Tensor) -> Tensor:
-        """Return where the line of a piece reaches ``bound``."""
-        run = count - self.times.gather(1, piece)
-        return (total + bound - self.heights.gather(1, piece)) / run.clamp(min=1)
-
-    def add(self, piece: Tensor, knot: Tensor, end: Tensor, time: Tensor, height: Tensor) -> None:
-        """Write one piece of every row into column ``piece``, and ``end`` into column ``knot``."""
-        self.times.scatter_(1, piece, time)
-        self.heights.scatter_(1, piece, height)
-        self.knots.scatter_(1, knot, end)
 
 
 def _compiled(name: str, values: Tensor, *arguments: Any) -> Tensor | None:
@@ -100,39 +70,53 @@ def saturated(scores: Tensor, present: Tensor, lam: float) -> Tensor:
     if (found := _compiled("saturated", scores, present, lam)) is not None:
         return found
     rows, taken = (tensor.reshape(-1, tensor.size(-1)) for tensor in (scores, present))
-    counts, totals = taken.to(rows.dtype).cumsum(1), (rows * taken).cumsum(1)
-    pieces, lows, highs = _Pieces(rows), [], []
-    for i in range(rows.size(1)):
-        # Add one position: f is clipped at low and high, which are infinite if it is left out.
-        at = slice(i, i + 1)
-        count, total, kept = counts[:, at], totals[:, at], taken[:, at]
-        value, live = pieces.values(i, count, total)
-        first = pieces.first + (live & (value <= -lam)).sum(1, keepdim=True)
-        last = pieces.last - (live & (value >= lam)).sum(1, keepdim=True)
-        low = pieces.crossing(first, -lam, count, total)
-        high = pieces.crossing(last, lam, count, total)
-        spare = torch.full_like(first, pieces.times.size(1) - 1)
-        left, right = (torch.where(kept, end, spare) for end in (first - 1, last + 1))
-        end = torch.where(kept, last, spare)
-        pieces.add(left, left, low, count, total - lam)
-        pieces.add(right, end, high, count, total + lam)
-        pieces.first = torch.where(kept, first - 1, pieces.first)
-        pieces.last = torch.where(kept, last + 1, pieces.last)
-        lows.append(low.masked_fill(~kept, -torch.inf))
-        highs.append(high.masked_fill(~kept, torch.inf))
-    # The root of the last f; rounding must not place it on one of the two flat end pieces.
-    count, total = counts[:, -1:], totals[:, -1:]
-    value, live = pieces.values(pieces.middle, count, total)
-    piece = pieces.first + (live & (value <= 0)).sum(1, keepdim=True)
-    piece = torch.minimum(torch.maximum(piece, pieces.first + 1), pieces.last - 1)
-    level = pieces.crossing(piece, 0.0, count, total)
-    # Trace the solution back from the last level to the first; only the jumps are returned.
-    jumps = [torch.zeros_like(level, dtype=torch.int8)]
-    for low, high in zip(reversed(lows[:-1]), reversed(highs[:-1]), strict=True):
-        falls, rises = level < low, level > high
-        level = torch.where(falls, low, torch.where(rises, high, level))
-        jumps.append(rises.to(torch.int8) - falls.to(torch.int8))
-    return torch.cat(jumps[::-1], 1).view(scores.shape)
+    rows = rows.masked_fill(~taken, 0.0)
+    jumps = torch.zeros_like(rows, dtype=torch.int8)
+    closes = torch.zeros_like(taken)
+    closes[:, -1] = True
+    places = torch.arange(rows.size(1), device=rows.device).expand_as(rows)
+    while True:
+        # The level of a part is the mean of its solution, which the forces at both ends determine.
+        starts, force = pad(closes[:, :-1], (1, 0), value=True), lam * jumps.to(rows.dtype)
+        before = pad(force[:, :-1], (1, 0))
+        level = group_means(rows + force - before, taken.to(rows.dtype), starts.cumsum(1) - 1)
+        moved = torch.where(taken, level - rows, 0.0)
+        low = torch.where(starts, before, torch.where(taken, -lam, -torch.inf))
+        high = torch.where(starts, before, torch.where(taken, lam, torch.inf))
+        derivative = _clipped_sums(moved, low + moved, high + moved)
+        tie = _ROUNDING * (1.0 + level.abs())
+        above = derivative < torch.where(closes, force, -lam) - tie
+        below = derivative >= lam
+        # Entries between take the side of the next one that is decided, as ends of parts are.
+        decided = torch.where(closes | ((above | below) & taken), places, places[:, -1:])
+        side = above.gather(1, decided.flip(1).cummin(1).values.flip(1)).to(torch.int8)
+        turns = pad(side[:, 1:] - side[:, :-1], (0, 1)).masked_fill(closes, 0)
+        if not turns.any():
+            return jumps.view(scores.shape)
+        jumps, closes = jumps + turns, closes | (turns != 0)
+
+
+def _clipped_sums(shift: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Apply ``x -> clip(x + shift, low, high)`` of all entries up to each one to zero, ``(B, n)``.
+
+    Two of these functions in turn are one of the same kind, so this is a scan by doubling: it does
+    without cumulative sums of floats, which have no deterministic implementation on CUDA.
+    """
+    step = 1
+    while step < shift.size(1):
+        after = (x[:, step:] for x in (shift, low, high))
+        moved, floor, ceiling = after
+        lower, upper = (
+            pad(((x[:, :-step] + moved).maximum(floor)).minimum(ceiling), (step, 0))
+            for x in (low, high)
+        )
+        total = pad(shift[:, :-step] + moved, (step, 0))
+        shift, low, high = (
+            torch.cat([old[:, :step], new[:, step:]], 1)
+            for old, new in ((shift, total), (low, lower), (high, upper))
+        )
+        step *= 2
+    return shift.maximum(low).minimum(high)
 
 
 @saturated.register_fake

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from every_update import UPDATES
+from operator_count import Operators
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
@@ -134,22 +135,6 @@ def test_an_update_reads_no_value(name: str, root: Path, transfers: Counter[str]
             assert parameter.grad.dtype == parameter.dtype
     kind = name.partition("-")[2]
     assert (transfers["on_host"], transfers["on_device"]) == SOLVERS.get(kind, (0, 0))
-
-
-class Operators(TorchDispatchMode):
-    """Count operators that compute; views, which launch nothing on a device, do not count."""
-
-    free = (torch.ops.aten.detach.default, torch.ops.aten._unsafe_view.default)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        self.count += not func.is_view and func not in self.free
-        return func(*args, **(kwargs or {}))
 
 
 class OneLstm(torch.autograd.Function):

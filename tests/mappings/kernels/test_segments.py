@@ -3,6 +3,7 @@
 import pytest
 import torch
 from hard_rows import hard_rows
+from operator_count import Operators
 from tolerances import ABSOLUTE, assert_close
 
 from repro.mappings._segments import decreasing_blocks, group_means, saturated
@@ -50,6 +51,15 @@ def test_total_variation(size, lam):
             assert torch.equal(found[:30], expected[:30])
         pair = [levels(scores, present, lam, jumps) for jumps in (found, expected)]
         assert_close(*pair, ABSOLUTE)
+
+
+@pytest.mark.usefixtures("without_kernels")
+def test_total_variation_takes_no_launch_per_position():
+    """On an accelerator, a loop over the positions would take 25 operators for each."""
+    scores = drawn(1000)
+    with Operators() as operators:
+        saturated(scores, torch.ones_like(scores, dtype=torch.bool), 0.1)
+    assert operators.count < 1_500
 
 
 @pytest.mark.usefixtures("without_kernels")
