@@ -142,14 +142,15 @@ class RunFolder:
         Args:
             names: files to check; None for all.
         """
-        if not self.done.exists():
+        manifest = self.path / MANIFEST
+        if not self.done.exists() or not manifest.exists():
             return []
         try:
-            digest, manifest = read_object(self.done).get("manifest"), self.path / MANIFEST
+            # Runs of earlier versions have no checksum of the manifest.
+            digest = read_object(self.done).get("manifest") if self.done.stat().st_size else None
         except ResultsError:
             return [self.done.name]
-        # Runs of earlier versions have no checksum of the manifest.
-        if digest and not (manifest.exists() and checksums.sha256_of_file(manifest) == digest):
+        if digest and checksums.sha256_of_file(manifest) != digest:
             return [MANIFEST]
         return checksums.damaged_files(self.path, names)
 

@@ -84,7 +84,7 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
         ("hardware=tpu", "auto, cpu, cuda"),
         ("task.setting=low", "one of medium, high"),
         ("task=nmt2", "choose task= one of"),
-        ("precision=fp8", "one of fp32, bf16"),
+        ("precision=fp8", "one of fp32, tf32, bf16"),
         ("fail_fast=maybe", "fail_fast"),
         ("seed=-1", "seed is -1"),
         ("seed=9223372036854775808", "a number in [0, 9223372036854775808)"),

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +28,8 @@ def test_mask_is_true_on_real_symbols() -> None:
 
 def test_to_moves_every_field_but_those_read_on_the_host() -> None:
     batch = collate(PAIRS, [0, 1])
+    assert batch.to("meta").fertility is None
+    batch = replace(batch, fertility=torch.ones(batch.source.shape))
     moved = batch.to("meta")
     for name in Seq2SeqBatch.__dataclass_fields__:
         expected = "cpu" if name in Seq2SeqBatch.on_host else "meta"

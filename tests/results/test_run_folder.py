@@ -219,8 +219,16 @@ def emptied(content: bytes) -> bytes:
     return b""
 
 
-@pytest.mark.parametrize("name", ["SHA256SUMS", "DONE"])
-@pytest.mark.parametrize("harm", [whole, torn, cut_between_lines, emptied])
+@pytest.mark.parametrize(
+    ("name", "harm"),
+    [
+        ("SHA256SUMS", whole),
+        ("SHA256SUMS", torn),
+        ("SHA256SUMS", cut_between_lines),
+        ("SHA256SUMS", emptied),
+        ("DONE", torn),
+    ],
+)
 def test_weights_are_reused_only_if_a_whole_manifest_vouches_for_them(
     folder: RunFolder, name: str, harm: Callable[[bytes], bytes]
 ) -> None:

@@ -16,10 +16,12 @@ pytest.importorskip("triton")
 from repro.mappings.kernels.cuda import policy
 
 TYPES = (torch.float32, torch.float64)
+ORDERS = [(0.02,), (0.1,), (0.5,), (0.75,), (1.0,), (1.5,), (2.0,), (4.0,), (14.0,)]
+NORMS = [(1.1,), (1.5,), (1.9,)]
 FORWARD = {
-    "entmax_forward": [(0.02,), (0.1,), (0.5,), (0.75,), (1.0,), (1.5,), (2.0,), (4.0,), (14.0,)],
+    "entmax_forward": ORDERS,
     "entmax_forward_rows": [()],
-    "sq_pnorm_max_forward": [(1.1,), (1.5,), (1.9,)],
+    "sq_pnorm_max_forward": NORMS,
     "bounded_forward": [(0.0,), (1.0,)],
     "budget_forward": [(1.0,), (3.0,)],
     "budget_forward_rows": [()],
@@ -68,6 +70,11 @@ def drawn(name, settings, dtype, n, count):
 def none(wrong):
     """Assert that no row is wrong; the message names rows."""
     assert wrong.nonzero()[:, 0].tolist() == []
+
+
+def on_the_processor(name, *arguments):
+    """Call the kernel for the CPU."""
+    return dispatch.launchers["cpu", name](*arguments)
 
 
 def check(kernel, name, settings, dtype, n, count):
@@ -176,3 +183,33 @@ def test_rows_do_not_depend_on_their_neighbours(monkeypatch, kernel, name, setti
     some = [x[order] if isinstance(x, Tensor) else x for x in given.arguments]
     alone = tuple_of(kernel(name, *some))[0]
     assert torch.equal(found[order].nan_to_num(-1.0), alone.nan_to_num(-1.0))
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, pytest.param(on_the_processor, id="cpu")])
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("setting", [*(o[0] for o in ORDERS), 0.9, 0.95, *(p[0] for p in NORMS)])
+def test_thousands_of_entries_next_to_the_threshold(kernel, setting, dtype):
+    """Each is within the last digits of the threshold, and together they have mass that counts."""
+    name = "sq_pnorm_max_forward" if (setting,) in NORMS else "entmax_forward"
+    distance = 1.0 if (setting,) in NORMS else 1 / setting
+    scores = torch.full((4, 4000), -distance, dtype=dtype)
+    scores[:, 0] = 0.0
+    heights = torch.tensor([1.0, 4.0, 25.0, 1e6]) * torch.finfo(dtype).eps
+    scores[:, 1:] += heights[:, None].to(dtype) * Draw(1).uniform(4, 3999).to(dtype)
+    if dtype == torch.float64 and name == "entmax_forward" and setting > 1:
+        pytest.skip("rounding a score changes shares by more; see check()")
+    expected = dispatch.torch_code[name](scores.double(), setting)
+    none(deviation(kernel(name, scores, setting), expected) > ADVERSARIAL[dtype])
+
+
+@on_kernels
+@pytest.mark.parametrize("gap", [1e-3, 1e-6, 1e-9, 1e-11])
+def test_segments_of_nearly_one_level(kernel, gap):
+    """Total variation moves two halves towards each other until their levels differ by a gap."""
+    scores = torch.zeros(1, 32, dtype=torch.float64)
+    scores[:, 16:] = 2 * 0.1 / 16 + gap
+    probs, groups = kernel("fusedmax_forward", scores, 0.1)
+    assert groups.unique().numel() == 2
+    torch.testing.assert_close(
+        probs[0, -1] - probs[0, 0], torch.tensor(gap).double(), rtol=1e-4, atol=0
+    )

@@ -75,7 +75,7 @@ _BOUND_ROUNDING = 1e-4
 """Relative amount by which bounds from rough powers are loosened."""
 _KINK, _SHARP_KINK, _WIDE_KINK = 2e-7, 6e-8, 1.4e-14
 """Errors of ``log Σ p`` that rounding does not explain: ``r <= ½``, ``r > ½``, double precision."""
-_ENDINGS = 4
+_ENDINGS = 16
 """Maximum number of last steps in double precision; more than one if a kink was met."""
 _TIED_BELOW, _TIED_ABOVE = -1e-12, 1e-4
 """For ``r > 1``, a height ``1 + w / c`` between these may be mostly rounding error of ``w / c``."""
@@ -406,8 +406,10 @@ def solve_powers(problem, block, states, state, first, stop):
     columns = blocks.take_candidates(block, rows, first, last)
     usual = (simd.load(block.invalid, 0) == 0.0) & (simd.load(block.peaks, 0) > -np.inf)
     unsettled = _solve_powers(block, columns, rise, order, inverse_order, usual)
-    if simd.count(unsettled) > 0 and not block.in_lanes and block.orders[0] > 1.0:
-        _solve_tied(block, columns, np.float64(block.orders[0]))
+    if simd.count(unsettled) > 0 and not block.in_lanes and not is_narrow(block):
+        # Nobody solves this row again: for r <= 1 its last step, which met a kink, has to do.
+        if block.orders[0] > 1.0:
+            _solve_tied(block, columns, np.float64(block.orders[0]))
         unsettled &= ~unsettled
     total = simd.load(block.totals, 0)
     scale = 1.0 / total

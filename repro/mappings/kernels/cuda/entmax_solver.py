@@ -48,44 +48,49 @@ _SMALLEST_ORDER = tl.constexpr(1e-20)
 
 
 @triton.jit
-def _tile_sums(w, unknown, inverse_order, RULE: tl.constexpr):
+def _kept(w, c, rest):
+    """Return ``[w + c - rest]_+``; entries tied next to ``-c`` have digits that ``c`` lacks."""
+    return tl.maximum((w + c[:, None]) - rest[:, None], 0.0)
+
+
+@triton.jit
+def _tile_sums(w, unknown, other, RULE: tl.constexpr):
     """Return two sums over a tile for a Newton step, with heights ``h = [w + c]_+``.
 
-    They are ``Σ h`` and the size of the support (sparsemax), ``Σ h`` and ``Σ h²`` (1.5-entmax), or
-    ``Σ (h / c)^{1/r}`` and ``Σ (h / c)^{1/r - 1}``, where ``unknown`` is ``1 / c``.
+    They are ``Σ h`` and the size of the support (sparsemax), ``Σ h`` and ``Σ h²`` (1.5-entmax),
+    where ``c = unknown - other``; or ``Σ (h / c)^{1/r}`` and ``Σ (h / c)^{1/r - 1}``, where
+    ``unknown`` is ``1 / c`` and ``other`` is ``1 / r``.
     """
     if RULE == 0:
         below = tl.maximum(w * unknown[:, None], -1.0)
         height = below + 1.0
-        slope = power(below, height, (inverse_order - 1.0)[:, None])
+        slope = power(below, height, (other - 1.0)[:, None])
         second = tl.sum(slope, 1)
         first = tl.sum(slope * height, 1)
     elif RULE == 4:
         # The slope has a negative exponent, so compute it from the share, which is bounded.
         below = tl.maximum(w * unknown[:, None], -1.0)
         height = below + 1.0
-        share = power(below, height, inverse_order[:, None])
+        share = power(below, height, other[:, None])
         first = tl.sum(share, 1)
         second = tl.sum(share / tl.where(height > 0.0, height, 1.0), 1)
     else:
-        kept = tl.maximum(w + unknown[:, None], 0.0)
+        kept = _kept(w, unknown, other)
         first = tl.sum(kept, 1)
         second = tl.sum((kept > 0.0).to(w.dtype) if RULE == 1 else kept * kept, 1)
     return first, second
 
 
 @triton.jit
-def _sums(
-    held, rows, unknown, inverse_order, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
-):
+def _sums(held, rows, unknown, other, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
     """Return two sums over whole rows for a Newton step; see :func:`_tile_sums`."""
     if HELD:
-        first, second = _tile_sums(held, unknown, inverse_order, RULE)
+        first, second = _tile_sums(held, unknown, other, RULE)
     else:
         first, second = tl.zeros(unknown.shape, held.dtype), tl.zeros(unknown.shape, held.dtype)
         for start in range(0, rows.n, N):
             w = read_scaled(rows, start, N, held.dtype)
-            more, again = _tile_sums(w, unknown, inverse_order, RULE)
+            more, again = _tile_sums(w, unknown, other, RULE)
             first, second = first + more, second + again
     return first, second
 
@@ -104,18 +109,38 @@ def _excess(first, second, RULE: tl.constexpr):
 @triton.jit
 def _rational_threshold(held, rows, c, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
     """Return ``c`` for rules 1 and 2, descending from a bound, and the step still to take."""
-    tolerance = 4.0 * epsilon(held.dtype)
-    first, second = _sums(held, rows, c, c, RULE, N, HELD)
+    tolerance, rest = 4.0 * epsilon(held.dtype), 0.0 * c
+    first, second = _sums(held, rows, c, rest, RULE, N, HELD)
     excess = _excess(first, second, RULE)
     moves = excess > tolerance * c
     passes = 0
     while (passes < _PASSES) & any_of(moves):
         c = tl.where(moves, c - excess, c)
-        first, second = _sums(held, rows, c, c, RULE, N, HELD)
+        first, second = _sums(held, rows, c, rest, RULE, N, HELD)
         excess = _excess(first, second, RULE)
         moves = moves & (excess > tolerance * c)
         passes += 1
     return c, excess
+
+
+@triton.jit
+def _rest(held, rows, c, rest, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
+    """Return the sum of further steps, which are below the rounding of ``c``, and the mass.
+
+    Thousands of entries within that rounding have a mass that counts. Newton's method goes on until
+    the mass is right; it is for most rows after the first step, which is given.
+    """
+    first, second = _sums(held, rows, c, rest, RULE, N, HELD)
+    mass = first if RULE == 1 else second
+    moves = mass > 1.0 + 4.0 * epsilon(held.dtype)
+    passes = 0
+    while (passes < _PASSES) & any_of(moves):
+        rest = tl.where(moves, rest + _excess(first, second, RULE), rest)
+        first, second = _sums(held, rows, c, rest, RULE, N, HELD)
+        mass = first if RULE == 1 else second
+        moves = moves & (mass > 1.0 + 4.0 * epsilon(held.dtype))
+        passes += 1
+    return rest, mass
 
 
 @triton.jit
@@ -286,13 +311,11 @@ def _base_height(held, rows, order, base, low, N: tl.constexpr, HELD: tl.constex
 def _shares(w, unknown, step, order, RULE: tl.constexpr):
     """Return the distribution up to a factor.
 
-    For ``r <= 1`` the last step is applied to the differences ``w + c``, which are small and so
-    have a finer resolution than ``c``; this matters if many entries are tied close to the
-    threshold. For ``r > 1`` the two numbers are the lowest entry with mass and its height.
+    For ``r <= 1`` the last step is applied to the differences ``w + c``, as in :func:`_kept`. For
+    ``r > 1`` the two numbers are the lowest entry with mass and its height.
     """
     if RULE == 1 or RULE == 2:
-        kept = w + unknown[:, None]
-        share = tl.where(kept > 0.0, tl.maximum(kept - step[:, None], 0.0), 0.0)
+        share = _kept(w, unknown, step)
         if RULE == 2:
             share = share * share
     else:
@@ -319,6 +342,7 @@ def _solve(
         unknown, step = _rational_threshold(held, rows, unknown, RULE, N, True)
         if not HELD:
             unknown, step = _rational_threshold(held, rows, unknown, RULE, N, False)
+        step, total = _rest(held, rows, unknown, step, RULE, N, HELD)
     else:
         unknown, step = tl.zeros(order.shape, COMPUTE), tl.zeros(order.shape, COMPUTE)
         if RULE != 4:
@@ -333,12 +357,9 @@ def _solve(
             height = _base_height(held, rows, order, base, low, N, HELD)
             unknown = tl.where(order > 1.0, base, unknown)
             step = tl.where(order > 1.0, height, step)
-    if HELD:
-        total = tl.sum(_shares(held, unknown, step, order, RULE), 1)
-    else:
         total = tl.zeros(order.shape, COMPUTE)
         for start in range(0, rows.n, N):
-            w = read_scaled(rows, start, N, COMPUTE)
+            w = held if HELD else read_scaled(rows, start, N, COMPUTE)
             total += tl.sum(_shares(w, unknown, step, order, RULE), 1)
     factor = normalizer(total, empty, bad)
     for start in range(0, rows.n, N):

@@ -84,36 +84,40 @@ def _sums(held, rows, near, rest, dual, N: tl.constexpr, HELD: tl.constexpr):
 
 @triton.jit
 def _threshold(held, rows, dual, empty, N: tl.constexpr, HELD: tl.constexpr):
-    """Return ``c`` of every row as a number of their precision and a rest, by Newton's method.
+    """Return ``c`` of every row as a number of their precision and a rest, and ``Σ h^{q-1}`` there.
 
-    A step that leaves the bracket of the root, or is longer than half of the one before, is
-    replaced by bisection, so that in two steps one or the other is halved. The last step is within
-    rounding of ``c``, and left to the rest.
+    Newton's step is replaced by bisection if it leaves the bracket of the root or is longer than
+    half of the one before, so that in two steps one or the other is halved. The last step is one
+    within rounding, but the mass at its end must be right as well: thousands of entries that are
+    as close to the threshold may enter with it.
     """
     rounding = 4.0 * epsilon(held.dtype)
     c = tl.zeros(dual.shape, tl.float64) + 1.0
-    high, last, newton = c, c, 0.0 * c
+    high, last, total = c, c, (0.0 * c).to(held.dtype)
+    near, rest, close = total, total, c < 0.0
     low = 0.5 * tl.exp(-2.0 / dual * tl.log(c * rows.n))
     moves = empty == 0
     while any_of(moves):
         # Mass Σ y at -τ = c, and its derivative in c.
-        near = c.to(held.dtype)
-        rest = (c - near.to(tl.float64)).to(held.dtype)
-        count, first, total = _sums(held, rows, near, rest, dual, N, HELD)
-        count, first = count.to(tl.float64), first.to(tl.float64)
-        total = tl.maximum(total.to(tl.float64), 1e-30)
-        norm = tl.exp((2.0 / dual - 1.0) * tl.log(total))
-        curved = (dual - 1.0) * count - (dual - 2.0) * first * first / total
+        part = c.to(held.dtype)
+        near = tl.where(moves, part, near)
+        rest = tl.where(moves, (c - part.to(tl.float64)).to(held.dtype), rest)
+        count, total, square = _sums(held, rows, near, rest, dual, N, HELD)
+        first = total.to(tl.float64)
+        power = tl.maximum(square.to(tl.float64), 1e-30)
+        norm = tl.exp((2.0 / dual - 1.0) * tl.log(power))
+        curved = (dual - 1.0) * count.to(tl.float64) - (dual - 2.0) * first * first / power
         mass, slope = c * first * norm, tl.maximum(curved * norm, 1e-30)
-        newton = tl.where(moves, (1.0 - mass) / slope, newton)
+        newton = (1.0 - mass) / slope
         low, high = tl.where(mass < 1.0, c, low), tl.where(mass < 1.0, high, c)
-        moves = moves & (tl.abs(newton) > rounding * c) & (high - low > rounding * c)
+        settled = close & (tl.abs(mass - 1.0) <= 4.0 * rounding)
+        close = tl.abs(newton) <= rounding * c
+        moves = moves & (settled == 0) & (high - low > 4.0 * epsilon(tl.float64) * c)
         following = c + newton
         safe = (following >= low) & (following <= high) & (2.0 * tl.abs(newton) <= tl.abs(last))
         step = tl.where(safe, newton, 0.5 * (low + high) - c)
         c, last = tl.where(moves, c + step, c), tl.where(moves, step, last)
-    near = c.to(held.dtype)
-    return near, ((c - near.to(tl.float64)) + newton).to(held.dtype)
+    return near, rest, total
 
 
 @triton.jit(do_not_specialize=["number", "count"])
@@ -135,8 +139,7 @@ def pnorm_kernel(
     rows = ScaledRows(base, inside, n, top, one)
     dual = one * as_double(number)
     held = scaled(chunk, top, one, NARROW)
-    near, rest = _threshold(held, rows, dual, empty, N, HELD)
-    _count, total, _square = _sums(held, rows, near, rest, dual, N, HELD)
+    near, rest, total = _threshold(held, rows, dual, empty, N, HELD)
     factor = normalizer(total, empty, bad)
     for start in range(0, n, N):
         w = held if HELD else read_scaled(rows, start, N, NARROW)
