@@ -14,6 +14,7 @@ from repro.report.render_html import (
     PAGES,
     RUNS_PAGE,
     STYLE,
+    html_index,
     html_report,
     html_run,
     template_text,
@@ -67,6 +68,9 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
     write_if_changed(folder / "report.md", markdown_report(document, folder).encode())
     report = folder / "report.html"
     write_if_changed(report, html_report(document, folder / PAGES).encode())
+    if document.matrix:
+        reports = {path.parent.name for path in results_dir.glob("*/report.html")}
+        write_if_changed(results_dir / "index.html", html_index(document.matrix, reports).encode())
     return report
 
 

@@ -10,7 +10,7 @@ from statistics import fmean
 from repro.config.claims import Claim, Predicate, load_claims
 from repro.config.experiment import Column, Experiment, load_experiment
 from repro.evaluation.metrics import metric_of
-from repro.report.cell import LEVEL, p_text, signed_text
+from repro.report.cell import LEVEL, number_text, p_text, signed_text
 from repro.report.contrasts import Contrast, Outcome, every, tested
 from repro.report.provenance import GENERATED_SCALE
 from repro.report.table import MeasuredCells
@@ -76,6 +76,7 @@ class Judged:
         verdict: outcome of the comparison.
         parts: test of each measured metric, on means over its columns.
         deciding: the test that decides; of the claim, or of a part if too few are measured.
+        word: the verdict, or what keeps the claim from one, in a few words.
         reason: why the claim is not decided whatever the p-value; blank for no such reason.
         columns: numbers of columns that agree with the claim by themselves, that are measured, and
             that the claim is about at full scale.
@@ -85,6 +86,7 @@ class Judged:
     claim: Claim
     experiment: Experiment
     verdict: Verdict
+    word: str
     parts: tuple[Outcome, ...] = ()
     deciding: Outcome | None = None
     reason: str = ""
@@ -198,7 +200,7 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
     """
     predicate, names = claim.predicate, [column.name for column in experiment.columns]
     if predicate is None:
-        return Judged(paper, claim, experiment, Verdict.NO_PREDICATE)
+        return Judged(paper, claim, experiment, Verdict.NO_PREDICATE, Verdict.NO_PREDICATE)
     wanted = [one for one in experiment.columns if one.name in (predicate.columns or names)]
     planned = {one.name for one in experiment.columns_at(cells.scale)} if cells else set()
     columns = [one for one in wanted if one.name in planned]
@@ -206,7 +208,8 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
     measured = [one for one in columns if by_column.get(one.name) is not None]
     if cells is None or not measured:
         lacking = NO_TIMING if metrics_of(claim, experiment) & SPEEDS else ""
-        return Judged(paper, claim, experiment, Verdict.NOT_MEASURED, reason=lacking)
+        absent = Verdict.NOT_MEASURED
+        return Judged(paper, claim, experiment, absent, lacking or absent, reason=lacking)
     columns = measured if predicate.each else columns
     groups, parts, shown = _by_metric(predicate, columns), [], []
     for group in groups:
@@ -226,15 +229,27 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
         verdict = Verdict.FAILS if joint.p_false < LEVEL else verdict
     if len(measured) < len(columns):
         reasons.append(f"{len(measured)} of {len(columns)} columns measured")
+    coverage = f", {len(measured)} of {len(wanted)} columns" * (len(measured) < len(wanted))
+    word = f"{verdict}{coverage}"
     if verdict is Verdict.UNDECIDED:
         joint = next(one for one in shown if one.deciding is joint.deciding)
         reasons += ["one seed"] * (joint.seeds < 2)
+        one = joint.deciding
+        if small:
+            word = f"baseline too low{coverage}"
+        elif len(measured) < len(columns):
+            word = f"so far {'yes' if joint.true else 'no'}{coverage}"
+        elif one.visible is None:
+            word = f"one seed{coverage}"
+        else:
+            word = f"no difference seen (± {number_text(one.visible, one.digits)}){coverage}"
     true = sum(one.true for one in by_column.values() if one is not None)
     return Judged(
         paper=paper,
         claim=claim,
         experiment=experiment,
         verdict=verdict,
+        word=word,
         parts=tuple(shown),
         deciding=joint,
         reason="; ".join(reasons),

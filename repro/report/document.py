@@ -27,6 +27,7 @@ from repro.report.figures import (
     write_figure_data,
 )
 from repro.report.grid import Grid, linked_runs, table_grids
+from repro.report.matrix import Line, claims_matrix
 from repro.report.provenance import (
     SEPARATOR,
     counted,
@@ -179,6 +180,7 @@ class Document:
         sections: artefacts with results.
         absent: artefacts without results.
         claims: claims of the papers with their verdicts, by paper.
+        matrix: the same claims with their verdicts at every scale.
         references: bibliographic references by name of the paper's folder.
         sweeps: multiruns, the last one first.
         finished: end of each run, ISO 8601; blank if unknown.
@@ -190,6 +192,7 @@ class Document:
     sections: tuple[Section, ...]
     absent: tuple[Absent, ...]
     claims: tuple[ClaimsOfPaper, ...] = ()
+    matrix: Sequence[Line] = ()
     references: Mapping[str, Reference] = field(default_factory=dict)
     sweeps: tuple[SweepView, ...] = ()
     finished: Mapping[str, str] = field(default_factory=dict)
@@ -257,6 +260,7 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
     ]
     sweeps = [sweep_view(archive, comparer, one) for one in read_sweeps(archive.results_dir, scale)]
     comparer.save()
+    judged = judge_claims(archive)
     sections = tuple(part for part in parts if isinstance(part, Section))
     exact = bool(sections) and all(section.experiment.computed for section in sections)
     return Document(
@@ -264,7 +268,8 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
         banner="" if exact else document_banner(scale),
         sections=sections,
         absent=tuple(part for part in parts if isinstance(part, Absent)),
-        claims=tuple(claims_by_paper(judge_claims(archive))),
+        claims=tuple(claims_by_paper(judged)),
+        matrix=claims_matrix(archive.results_dir, {scale: judged}),
         references={one.paper: one.reference for one in load_claims() if one.reference},
         sweeps=tuple(sorted(sweeps, key=lambda view: view.finished, reverse=True)),
         finished={record.run_id: record.finished for record in archive.records},

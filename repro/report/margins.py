@@ -6,10 +6,10 @@ from typing import NamedTuple
 from repro.config.claims import Order
 from repro.report.cell import signed_text
 from repro.report.claims import Judged, Verdict
+from repro.report.matrix import SIGNS
 
 _FINEST, _WIDEST = 0.01, 5.0
 """The axis is linear up to one margin, in units of the limit, and ends at the other."""
-_SIGNS = {Verdict.HOLDS: "●", Verdict.FAILS: "✕", Verdict.UNDECIDED: "○"}
 _GENERATED = {Verdict.HOLDS: "effect seen", Verdict.FAILS: "effect not seen"}
 """Words for verdicts on generated data, which say nothing about a paper."""
 
@@ -37,9 +37,9 @@ def position(share: float) -> float:
 TICKS = [(position(share), f"{signed_text(100 * share, 0)} %") for share in (-1.0, -0.1, 0.1, 1.0)]
 
 
-def verdict_word(verdict: Verdict, generated: bool) -> str:
-    """Name a verdict; on generated data it is about an effect, not about a paper."""
-    return _GENERATED.get(verdict, verdict.value) if generated else verdict.value
+def verdict_word(verdict: Verdict, generated: bool, word: str = "") -> str:
+    """Name a verdict, or return ``word`` for it; generated data show an effect at most."""
+    return _GENERATED.get(verdict, verdict.value) if generated else word or verdict.value
 
 
 def margin_of(judged: Judged, generated: bool) -> Margin:
@@ -52,5 +52,5 @@ def margin_of(judged: Judged, generated: bool) -> Margin:
         place = position(one.margin / limit)
         ends = one.interval and tuple(position(end / limit) for end in one.interval)
         text = f"{signed_text(100 * one.margin / limit, 1)} % of the limit; {text}"
-    word = verdict_word(judged.verdict, generated)
-    return Margin(_SIGNS[judged.verdict], word, place, ends, text)
+    word = verdict_word(judged.verdict, generated, judged.word)
+    return Margin(SIGNS[judged.verdict], word, place, ends, text)

@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from repro.report.claims import GENERATED, METHOD, Verdict
 from repro.report.document import Document
 from repro.report.grid import Grid
 from repro.report.margins import TICKS, margin_of, verdict_word
+from repro.report.matrix import LEGEND, SCALES, Line, counts
 from repro.report.provenance import GENERATED_SCALE
 from repro.report.sweeps import SweepView
 from repro.results import Record
@@ -72,6 +73,7 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
         paged=paged,
         margin_of=partial(margin_of, generated=generated),
         ticks=TICKS,
+        **_matrix(document.matrix, "../"),
         generated=generated,
         verdict_word=verdict_word,
         verdicts=[(one, counts[one]) for one in Verdict if counts[one]],
@@ -79,6 +81,20 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
         claims_note=METHOD,
         claims_warning=GENERATED if generated else "",
     )
+
+
+def html_index(lines: Sequence[Line], reports: Collection[str]) -> str:
+    """Render the claims at all scales, with links to the reports of some."""
+    links = {scale: f"{scale}/report.html" for scale in SCALES if scale in reports}
+    style = Markup(template_text(STYLE))
+    values = {**_matrix(lines, ""), "links": links, "style": style, "claims_note": METHOD}
+    return _render("index.html.j2", lines=lines, summary=counts(lines), **values)
+
+
+def _matrix(lines: Sequence[Line], above: str) -> dict[str, object]:
+    links = {scale: f"{above}{scale}/report.html" for scale in SCALES}
+    summary = counts(lines)
+    return {"scales": SCALES, "legend": LEGEND, "links": links, "matrix_summary": summary}
 
 
 def html_run(

@@ -10,10 +10,12 @@ from repro.report.claims import GENERATED, METHOD
 from repro.report.document import Document, Section
 from repro.report.grid import Grid
 from repro.report.margins import verdict_word
+from repro.report.matrix import LEGEND, SCALES, counts
 from repro.report.provenance import GENERATED_SCALE
 from repro.report.sweeps import SweepView
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~!$])")
+_MATRIX = ("claim", "published", *SCALES, "answer")
 _CLAIM_COLUMNS = ("verdict", "claim", "place", "measured", "certainty", "artefact")
 
 
@@ -97,6 +99,14 @@ def _claims(document: Document) -> list[str]:
     """Format the verdicts on the claims of each paper; unmeasured ones share a line."""
     linked = {section.anchor for section in document.sections}
     parts, generated = ["## Claims of the papers"], document.scale == GENERATED_SCALE
+    lines = [_line(_MATRIX), _join([":---", *[":---:"] * (1 + len(SCALES)), ":---"])]
+    for one in document.matrix:
+        judged, scales = one.strongest, zip(SCALES, one.signs, strict=True)
+        signs = [f"**{sign}**" if scale == one.scale else sign for scale, sign in scales]
+        text = escape_markdown(f"{judged.claim.text} ({one.authors}, {judged.claim.place})")
+        lines.append(_join([text, one.published, *signs, escape_markdown(judged.word)]))
+    if document.matrix:
+        parts += [f"{counts(document.matrix)}.", "\n".join(lines), escape_markdown(LEGEND)]
     parts += [f"> {GENERATED}"] if generated else []
     for paper in document.claims:
         parts += [f"### {escape_markdown(paper.paper)}: {escape_markdown(paper.summary)}"]
@@ -115,7 +125,11 @@ def _claims(document: Document) -> list[str]:
             link = f"[{name}](#{artefact.anchor})" if artefact.anchor in linked else name
             lines.append(
                 _join(
-                    [f"**{escape_markdown(verdict_word(row.verdict, generated))}**", *words, link]
+                    [
+                        f"**{escape_markdown(verdict_word(row.verdict, generated, row.word))}**",
+                        *words,
+                        link,
+                    ]
                 )
             )
         parts += ["\n".join(lines)] if paper.measured else []

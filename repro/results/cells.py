@@ -64,6 +64,29 @@ class Measurement:
             **{name: getattr(record, name) for name in _OF_RUN},
         )
 
+    @classmethod
+    def alone(cls, row: str, column: str, metric: str, value: float, seed: int, scale: str) -> Self:
+        """Create a measurement that no record holds: a speed, or a published value."""
+        return cls(
+            row=row,
+            column=column,
+            metric=metric,
+            value=value,
+            signature=metric_of(metric).signature,
+            run_id="",
+            kind="run",
+            seed=seed,
+            scale=scale,
+            corpus="",
+            fingerprint="",
+            epoch=NUMERIC_EPOCH,
+            commit="",
+            device="",
+            versions="",
+            wall_time=0.0,
+            tuned=None,
+        )
+
     @property
     def earlier(self) -> bool:
         """Return whether the run is of another numeric epoch."""
@@ -200,28 +223,9 @@ class Archive:
         what else the machine did then.
         """
         found = speeds_of(self.results_dir, self.scale, experiment.name)
-        cells = product(experiment.columns, experiment.row_labels())
         return [
-            Measurement(
-                row=row,
-                column=column.name,
-                metric=metric,
-                value=value,
-                signature=metric_of(metric).signature,
-                run_id="",
-                kind="run",
-                seed=seed,
-                scale=self.scale,
-                epoch=NUMERIC_EPOCH,
-                device=found.machine.get(column.name, ""),
-                wall_time=0.0,
-                tuned=None,
-                corpus="",
-                fingerprint="",
-                commit="",
-                versions="",
-            )
-            for column, row in cells
+            Measurement.alone(row, column.name, metric, value, seed, self.scale)
+            for column, row in product(experiment.columns, experiment.row_labels())
             for metric in RATES
             for seed, value in enumerate(found.columns.get(column.name, {}).get(row, []), start=1)
         ]

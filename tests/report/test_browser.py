@@ -259,7 +259,7 @@ def test_a_slider_chooses_among_computed_values(tmp_path: Path) -> None:
 def test_a_verdict_is_a_filter_of_the_claims(tmp_path: Path, experiment: Experiment) -> None:
     claim = Claim("claim", "A claim.", "§1", "table9", order=Order(better=["a"], than=["b"]))
     kinds = (Verdict.HOLDS, Verdict.HOLDS, Verdict.FAILS)
-    rows = tuple(Judged("paper2020", claim, experiment, one) for one in kinds)
+    rows = tuple(Judged("paper2020", claim, experiment, one, one) for one in kinds)
     document = Document("full", "", (), (), claims=(ClaimsOfPaper("paper2020", "", rows, ()),))
     file = tmp_path / "report.html"
     file.write_text(html_report(document), encoding="utf-8")

@@ -26,7 +26,7 @@ def judged(
     claim = Claim("claim", "A claim.", "§1", "table9", **{kind: predicate})  # type: ignore[arg-type]
     one = Contrast("avg", Side("{}", right + margin), Side("{}", right), 2, margin, error, 4.0, 3)
     outcome = Outcome(0.01, 0.99, 3, one)
-    return Judged("paper2020", claim, experiment, verdict, (outcome,), outcome)
+    return Judged("paper2020", claim, experiment, verdict, verdict, (outcome,), outcome)
 
 
 def drawn(*claims: Judged, generated: bool = False) -> Sequence[Margin]:

@@ -18,8 +18,9 @@ from repro.report.claims import ClaimsOfPaper, Judged, Verdict
 from repro.report.contrasts import Contrast, Side, outcome_of
 from repro.report.document import Absent, Document, Section, build_section
 from repro.report.grid import NOT_COMPARABLE
+from repro.report.matrix import Line
 from repro.report.render_csv import csv_table
-from repro.report.render_html import html_report
+from repro.report.render_html import html_index, html_report
 from repro.report.render_latex import escape_latex, latex_table
 from repro.report.render_markdown import escape_markdown, markdown_report, markdown_table
 from repro.report.table import build_table
@@ -399,16 +400,19 @@ def test_claims_come_first_and_hostile_text_stays_text(section: Section) -> None
     claim = Claim(HOSTILE, HOSTILE, HOSTILE, HOSTILE, order=order)
     side = Side(f"{{}} with {HOSTILE}", 1.0)
     outcome = outcome_of(Contrast(HOSTILE, side, side, 1, 1.0, 0.1, 2, 3))
-    row = Judged(HOSTILE, claim, section.experiment, Verdict.HOLDS, (outcome,), outcome)
+    holds = Verdict.HOLDS
+    row = Judged(HOSTILE, claim, section.experiment, holds, holds, (outcome,), outcome)
     unlinked = replace(row, experiment=replace(section.experiment, artefact=HOSTILE))
     paper = ClaimsOfPaper(HOSTILE, HOSTILE, (row, unlinked), (row,))
-    shown = replace(document(section), claims=(paper,))
+    lines = [Line(HOSTILE, row, "small", "●", ("●", "·", "·"))]
+    shown = replace(document(section), claims=(paper,), matrix=lines)
+    assert "".join(parse(html_index(lines, ["small"])).text).count(HOSTILE) == 3
     page = html_report(shown)
     tags = parse(page)
     assert "alert(" not in only_script(page)
     assert "".join(tags.text).count(HOSTILE) >= 9
     assert page.index('id="claims"') < page.index(f'id="{section.anchor}"')
-    lines = markdown_report(shown, Path()).splitlines()
-    claims = [line for line in lines if line.startswith("| **holds**")]
+    written = markdown_report(shown, Path()).splitlines()
+    claims = [line for line in written if line.startswith("| **holds**")]
     assert [line.count("](#") for line in claims] == [1, 0]
-    assert not any(re.search(r"(?<!\\)<script", line) for line in lines)
+    assert not any(re.search(r"(?<!\\)<script", line) for line in written)

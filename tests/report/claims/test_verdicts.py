@@ -427,3 +427,27 @@ def test_claims_are_laid_out_by_paper() -> None:
     assert (len(paper.measured), len(paper.unmeasured)) == (1, 1)
     assert paper.measured[0].verdict.css == "holds"
     assert paper.measured[0].experiment.anchor == "paper2020-table9"
+
+
+def test_claims_without_a_verdict_say_why_in_different_words() -> None:
+    of, noise = experiment(columns=["x", "y"]), [60.0, 61.0, 65.0]
+    of.scales, of.baseline = {"small": ScalePlan()}, "b"
+    of.published.rows = {"b": {"x": 61.0}}
+
+    def word(values: Values) -> str:
+        records = [replace(one, scale="small") for one in records_of(values)]
+        claim = Claim("claim", "A claim.", "§1", "table9", order=A_BEATS_B)
+        result = judge("paper2020", claim, of, MeasuredCells(of, "small", records))
+        assert result.verdict is (Verdict.UNDECIDED if values else Verdict.NOT_MEASURED)
+        return result.word
+
+    both = {("a", "y"): noise, ("b", "y"): noise[::-1]}
+    words = [
+        word({("a", "x"): noise, ("b", "x"): noise[::-1], **both}),
+        word({("a", "x"): [62.0], ("b", "x"): [61.0], ("a", "y"): [62.0], ("b", "y"): [61.0]}),
+        word({("a", "x"): noise, ("b", "x"): [50.0, 51.0, 52.0], **both}),  # a low baseline
+        word({("a", "x"): [66.0] * 3, ("b", "x"): [60.0] * 3}),
+        word({("a", "x"): [58.0] * 3, ("b", "x"): [60.0] * 3}),
+        word({}),
+    ]
+    assert len({*words}) == len(words)
