@@ -92,7 +92,7 @@ docs: $(STAMP) ## Build a site of all pages, with search: build/docs/site/index.
 pages: ## Copy the pages and the committed reports to build/docs/pages
 	rm -rf build/docs && mkdir -p build/docs/pages
 	cp -r *.md docs build/docs/pages
-	cp -r --parents $(foreach scale,small subset full,$(wildcard $(addprefix results/$(scale)/,report.html runs.html tables figures pages))) results/mappings.html build/docs/pages
+	cp -r --parents $(foreach scale,small subset full,$(wildcard $(addprefix results/$(scale)/,report.html runs.html tables figures pages))) results/index.html results/mappings.html build/docs/pages
 	find build/docs/pages -name '*.md' -exec sed -i -E 's#(results/(small|subset|full)/report)\.md#\1.html#g' {} +
 
 gpu: $(STAMP) ## On a CUDA device, for MINUTES: tests, benchmark, speeds, runs; writes docs/gpu.md, results/gpu.tgz

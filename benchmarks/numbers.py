@@ -16,6 +16,9 @@ link to                            title
                                    ``filters | metric``: the runs that ``repro results`` finds
 ``docs/papers/….md``               ``published: place``: a value of the paper's text, kept as it is
 =================================  ==============================================================
+
+Between ``<!-- questions -->`` and ``<!-- /questions -->`` stands the table of the questions of
+``experiments/*/claims.yaml``, with the answers of all scales.
 """
 
 import re
@@ -31,6 +34,7 @@ from repro.errors import UserError
 from repro.evaluation.metrics import metric_of
 from repro.report.cell import Cell
 from repro.report.claims import Judged, claims_by_paper, judge_claims
+from repro.report.matrix import SCALES, answers, claims_matrix
 from repro.report.table import EARLIER, build_table
 from repro.results import Archive
 from repro.results.frame import frame_of, selected
@@ -39,8 +43,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DEFINITION = re.compile(r'^\[([\w.-]+)\]: (\S+) "([^"]+)"$', re.MULTILINE)
 REFERENCE = re.compile(r"\[([^\[\]]*)\]\[([\w.-]+)\]")
+QUESTIONS = re.compile(r"(<!-- questions -->\n).*?(<!-- /questions -->)", re.DOTALL)
 _NOT_PROSE = re.compile(r"^```.*?^```|`[^`\n]+`|\]\([^)]*\)", re.MULTILINE | re.DOTALL)
-_NAMES = re.compile(r"\b1\.5-entmax|\bUD \d\.\d|\bPython ≥ 3\.11|§\d\.\d")
+_NAMES = re.compile(r"\b1\.5-entmax|\bUD \d\.\d|\bPython ≥ 3\.11|§\d\.\d|\b95 % confidence")
 _RESULT = re.compile(
     r"\d[\d,]*\.\d+|\d[\d,]*[ -]?(?:%|points?\b|BLEU\b|UAS\b|ROUGE|words/s|pairs/s|minutes?\b)"
     r"|\bp [<=]|\b(?:holds?|undecided)\b"
@@ -115,7 +120,7 @@ def _runs(scale: str, filters: str, metric: str) -> str:
 
 
 def filled(page: Path, text: str) -> str:
-    """Replace the text of every link that has a query by the answer."""
+    """Replace the text of every link that has a query by the answer, and the table of questions."""
     queries = {label: (target, query) for label, target, query in DEFINITION.findall(text)}
 
     def replaced(link: re.Match[str]) -> str:
@@ -126,7 +131,18 @@ def filled(page: Path, text: str) -> str:
         found = answer(place, query)
         return link[0] if found is None else f"[{found}][{link[2]}]"
 
+    text = QUESTIONS.sub(lambda block: f"{block[1]}{questions()}{block[2]}", text)
     return REFERENCE.sub(replaced, text)
+
+
+@cache
+def questions() -> str:
+    """Format the table of questions, with the answers from the committed records."""
+    columns = ("question", "paper", "measured", "scale", "answer")
+    lines = claims_matrix(ROOT / "results", {scale: judged_at(scale) for scale in SCALES})
+    rows = ((one.question, one.paper, one.here, one.scale, one.answer) for one in answers(lines))
+    cells = (columns, (":---", "---:", "---:", ":---", ":---"), *rows)
+    return "".join(f"| {' | '.join(row)} |\n" for row in cells)
 
 
 def undeclared(text: str) -> Iterator[str]:
@@ -135,7 +151,8 @@ def undeclared(text: str) -> Iterator[str]:
     Settings stand in code, which is not looked at.
     """
     labels = {label for label, _, _ in DEFINITION.findall(text)}
-    prose = _NAMES.sub("", DEFINITION.sub("", _NOT_PROSE.sub("", text)))
+    prose = QUESTIONS.sub("", text)
+    prose = _NAMES.sub("", DEFINITION.sub("", _NOT_PROSE.sub("", prose)))
     prose = REFERENCE.sub(lambda link: "" if link[2] in labels else link[0], prose)
     for found in _RESULT.finditer(prose):
         yield prose[max(found.start() - 20, 0) : found.end()]

@@ -105,6 +105,8 @@ class Claim:
         as_published: why the claim is not measured, with the published values that it rests on.
         seeds_needed: seeds with which the rule would agree with a probability of 80 % if the
             published values were the true means; ``null`` if at most five.
+        question: what a reader would ask; claims with the same question answer it together. Blank
+            to leave the claim out of the table of questions.
         source: ``"sentence"`` of the paper, or ``"table"`` for values that no sentence compares.
     """
 
@@ -119,6 +121,7 @@ class Claim:
     as_published: str | None = None
     seeds_needed: int | None = None
     source: str = "sentence"
+    question: str = ""
 
     @property
     def predicate(self) -> Predicate | None:

@@ -1,12 +1,15 @@
 """All claims in one table: what the papers print, and the verdict at each scale."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from repro.config.claims import load_claims
+from repro.config.claims import Bound, Order, load_claims
+from repro.report.cell import number_text, signed_text
 from repro.report.claims import Judged, Verdict, judge, judge_claims
+from repro.report.contrasts import Outcome
 from repro.report.provenance import FULL_SCALE
 from repro.report.table import CellKey, MeasuredCells
 from repro.results import Archive, Measurement
@@ -22,6 +25,7 @@ LEGEND = (
     "those of the largest scale that decides, or else that measures."
 )
 _DECIDED = (Verdict.HOLDS, Verdict.FAILS)
+_ANSWERS = {Verdict.HOLDS: "yes", Verdict.FAILS: "no"}
 
 
 class Line(NamedTuple):
@@ -99,13 +103,74 @@ class PublishedCells(MeasuredCells):
         return found
 
 
-def _published_sign(one: Judged) -> str:
-    """Apply the rule of a claim to the published values."""
+def published_outcome(one: Judged) -> Outcome | None:
+    """Apply the rule of a claim to the published values; None if one is not printed."""
     cells = PublishedCells(one.experiment, FULL_SCALE, [])
-    deciding = judge(one.paper, one.claim, one.experiment, cells).deciding
-    if deciding is None:
+    return judge(one.paper, one.claim, one.experiment, cells).deciding
+
+
+def _published_sign(one: Judged) -> str:
+    if (deciding := published_outcome(one)) is None:
         return NONE
     return SIGNS[Verdict.HOLDS if deciding.true else Verdict.FAILS]
+
+
+class Answer(NamedTuple):
+    """Row of the table of questions; the parts of several claims are joined by semicolons.
+
+    ``paper`` and ``here`` are a published and a measured difference, the latter with its 95 %
+    confidence bound, or values where a claim is about a limit.
+    """
+
+    question: str
+    authors: str
+    paper: str
+    here: str
+    scale: str
+    answer: str
+
+
+def answers(lines: Sequence[Line]) -> list[Answer]:
+    """Return the questions that claims answer, in the order of the files of claims."""
+    by_name = {(line.strongest.paper, line.strongest.claim.name): line for line in lines}
+    found = defaultdict[str, list[Line]](list)
+    for paper in load_claims():
+        for claim in paper.claims:
+            if claim.question and (paper.paper, claim.name) in by_name:
+                found[claim.question].append(by_name[paper.paper, claim.name])
+
+    def joined(texts: Iterable[str]) -> str:
+        return "; ".join(dict.fromkeys(texts))
+
+    return [
+        Answer(
+            question,
+            same[0].authors,
+            joined(_size(one.strongest, published_outcome(one.strongest)) for one in same),
+            joined(_size(one.strongest, one.strongest.deciding) for one in same),
+            joined(one.scale or NONE for one in same),
+            joined(_ANSWERS.get(one.strongest.verdict, "") + _rest(one.strongest) for one in same),
+        )
+        for question, same in found.items()
+    ]
+
+
+def _rest(one: Judged) -> str:
+    return one.word.removeprefix(one.verdict) if one.verdict in _ANSWERS else one.word
+
+
+def _size(one: Judged, outcome: Outcome | None) -> str:
+    """Format the difference or the value that a claim is about, with its confidence bound."""
+    if outcome is None:
+        return NONE
+    found, predicate = outcome.deciding, one.claim.predicate
+    text = number_text(found.left.value, found.digits)
+    if not isinstance(predicate, Bound):
+        by = predicate.by if isinstance(predicate, Order) else 0.0
+        text = signed_text(found.margin + by, found.digits)
+    if found.interval is not None:
+        text += f" ± {number_text(found.margin - found.interval[0], found.digits)}"
+    return text
 
 
 def counts(lines: Sequence[Line]) -> str:

@@ -20,7 +20,7 @@ from repro.report.claims import GENERATED, METHOD, Verdict
 from repro.report.document import Document
 from repro.report.grid import Grid
 from repro.report.margins import TICKS, margin_of, verdict_word
-from repro.report.matrix import LEGEND, SCALES, Line, counts
+from repro.report.matrix import LEGEND, SCALES, Line, answers, counts
 from repro.report.provenance import GENERATED_SCALE
 from repro.report.sweeps import SweepView
 from repro.results import Record
@@ -88,7 +88,9 @@ def html_index(lines: Sequence[Line], reports: Collection[str]) -> str:
     links = {scale: f"{scale}/report.html" for scale in SCALES if scale in reports}
     style = Markup(template_text(STYLE))
     values = {**_matrix(lines, ""), "links": links, "style": style, "claims_note": METHOD}
-    return _render("index.html.j2", lines=lines, summary=counts(lines), **values)
+    return _render(
+        "index.html.j2", lines=lines, questions=answers(lines), summary=counts(lines), **values
+    )
 
 
 def _matrix(lines: Sequence[Line], above: str) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.numbers import DEFINITION, PAGES, REFERENCE, ROOT, filled, undeclared
+from benchmarks.numbers import DEFINITION, PAGES, QUESTIONS, REFERENCE, ROOT, filled, undeclared
 from repro.errors import UserError
 
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
@@ -21,7 +21,7 @@ def test_every_result_is_what_its_query_gives(page):
 
 @pytest.mark.parametrize("page", [README, ROOT / "docs/results.md"], ids=lambda page: page.name)
 def test_no_result_stands_without_a_query(page):
-    assert DEFINITION.search(TEXTS[page])
+    assert DEFINITION.search(TEXTS[page]) or QUESTIONS.search(TEXTS[page])
     assert list(undeclared(TEXTS[page])) == []
 
 
