@@ -429,7 +429,8 @@ def test_mappings_on_a_device(name, size, dtype):
         (grad,) = torch.autograd.grad((probs * weights).sum(), leaf)
         results.append((probs.detach().cpu(), grad.cpu()))
     (probs, grads), (found, found_grads), (again, _) = results
-    assert_close(found, probs, ADVERSARIAL)
+    # Bounds of budget are 1, and the kernel for the CPU is within the rounding of scores of 3e4.
+    assert_close(found, probs, ADVERSARIAL | ({DOUBLE: 4e-12} if name == "budget" else {}))
     # Where rounding decides whether an entry at zero is in the support, derivatives differ; as
     # they do where it decides whether tied segments or clusters are one.
     same = ((found > 0) == (probs > 0)).all(-1) & ~probs.isnan().any(-1)
