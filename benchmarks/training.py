@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     device = next(runners[0].task.model.parameters()).device
     clock = processor_seconds if parsed.processor_time else clock_for(device)
-    text = describe_machine(device).text
+    text = describe_machine(device).text + ", processor time" * parsed.processor_time
     measure(runners, parsed.before, parsed.updates * parsed.repetitions, clock)
     if slow := dispatch.replaced():
         print(f"benchmarks.training: {REPLACED} {', '.join(slow)}: no speed", file=sys.stderr)
