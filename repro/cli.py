@@ -259,7 +259,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
         "--n-best", type=int, default=1, metavar="N", help="best outputs in --json"
     )
     command.add_argument("--heatmap", type=Path, metavar="FILE", help="draw the attention as "
-                         ".svg, .png or .html, that of several runs side by side")  # fmt: skip
+                         ".svg, .png, .pdf or .html, several runs side by side")  # fmt: skip
     add(status)
     add(doctor)
     command = add(runs)

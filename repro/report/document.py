@@ -132,7 +132,7 @@ class Section:
         if self.experiment.kind == "table":
             links = [(s.upper(), f"tables/{name}.{s}") for s in ("csv", "tex")]
         if self.figure is not None:
-            links += [(s.upper(), f"figures/{name}.{s}") for s in ("png", "svg", "json")]
+            links += [(s.upper(), f"figures/{name}.{s}") for s in ("pdf", "png", "svg", "json")]
         return links
 
 

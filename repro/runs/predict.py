@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MOST_DRAWN = 50
 """Maximum number of inputs that ``--heatmap`` draws."""
-_DRAWINGS = (".svg", ".png", ".html")
+_DRAWINGS = (".svg", ".png", ".pdf", ".html")
 
 
 def _sorted(parsed: Namespace) -> tuple[list[str], Path | None, list[str], list[str]]:
@@ -114,8 +114,13 @@ def _draw(drawn: Sequence[Mapping[str, Prediction]], path: Path) -> None:
         content = figures.predictions_page(drawn).encode()
     else:
         canvas = figures.draw_predictions(drawn)
-        svg = path.suffix == ".svg"
-        content = canvas.svg("attention", figures.describe(drawn)).encode() if svg else canvas.png()
+        match path.suffix:
+            case ".svg":
+                content = canvas.svg("attention", figures.describe(drawn)).encode()
+            case ".pdf":
+                content = canvas.pdf()
+            case _:
+                content = canvas.png()
     atomic_write_bytes(path, content)
 
 

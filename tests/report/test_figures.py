@@ -350,7 +350,7 @@ def test_shades_grow_from_nothing_at_zero() -> None:
 
 
 def drawn(name: str, row: Row, artefact: str = "paper2020/figure9") -> str:
-    return draw_figure(FigureData(artefact, name, row))[0]
+    return draw_figure(FigureData(artefact, name, row))["svg"].decode()
 
 
 def test_cells_say_words_and_weight_on_hovering() -> None:
@@ -370,14 +370,14 @@ def test_cells_say_words_and_weight_on_hovering() -> None:
 
 
 @cache
-def as_drawn(name: str) -> tuple[str, bytes]:
-    """Return the SVG and PNG of an example."""
+def as_drawn(name: str) -> dict[str, bytes]:
+    """Return the files of an example."""
     return draw_figure(FigureData("paper2020/figure9", name, ROWS[name]))
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_svg_is_text_that_follows_the_page(name: str) -> None:
-    svg, _ = as_drawn(name)
+    svg = as_drawn(name)["svg"].decode()
     root = ElementTree.fromstring(svg)
     assert [one for one in root.iter() if one.tag.endswith("}text")]
     assert "currentColor" in svg
@@ -388,7 +388,7 @@ def test_svg_is_text_that_follows_the_page(name: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_ids_are_unique_within_a_page(name: str) -> None:
-    first, second = as_drawn(name)[0], drawn(name, ROWS[name], "paper2020/figure8")
+    first, second = as_drawn(name)["svg"].decode(), drawn(name, ROWS[name], "paper2020/figure8")
     ids = [re.findall(r'id="([^"]+)"', svg) for svg in (first, second)]
     assert not {*ids[0]} & {*ids[1]}
     for svg, known in zip((first, second), ids, strict=True):

@@ -46,6 +46,7 @@ def test_figure_data_hold_the_example_and_its_provenance(
     paths = render_figure(tmp_path, "demo", data)
     assert "<svg" in paths["svg"].read_text(encoding="utf-8")
     assert paths["png"].read_bytes().startswith(b"\x89PNG")
+    assert paths["pdf"].read_bytes().startswith(b"%PDF")
 
 
 def test_an_unchanged_figure_is_not_drawn_again(
@@ -58,8 +59,8 @@ def test_an_unchanged_figure_is_not_drawn_again(
     export_figure_data(Archive(tmp_path, "demo"), figure_experiment, records)
     data = read_figure_data(tmp_path, "demo", figure_experiment.name)
     assert data is not None
-    svg, png = (render_figure(tmp_path, "demo", data)[suffix] for suffix in ("svg", "png"))
-    before = svg.read_bytes(), png.read_bytes()
+    paths = render_figure(tmp_path, "demo", data)
+    before = {suffix: path.read_bytes() for suffix, path in paths.items()}
 
     def refuse(_data: object) -> None:
         raise AssertionError("drawn again")
@@ -72,9 +73,9 @@ def test_an_unchanged_figure_is_not_drawn_again(
         patched.setattr("repro.report.figures.data._code_digest", lambda: "other code")
         with pytest.raises(AssertionError, match="drawn again"):
             render_figure(tmp_path, "demo", data)
-    png.write_bytes(b"another picture")
+    paths["png"].write_bytes(b"another picture")
     render_figure(tmp_path, "demo", data)
-    assert (svg.read_bytes(), png.read_bytes()) == before
+    assert {suffix: path.read_bytes() for suffix, path in paths.items()} == before
 
 
 def test_what_cannot_be_drawn_is_refused(

@@ -157,7 +157,7 @@ def test_heat_maps_of_runs_side_by_side(folder: RunFolder, tmp_path: Path) -> No
     texts = inputs_of(folder, languages_of(folder)[0])[:2]
     given = [part for text in texts for part in ("--text", text)]
     one, both = [folder.run_id], [folder.run_id, str(folder.path)]
-    runs = {"svg": both, "png": one, "html": one}
+    runs = {"svg": both, "png": one, "pdf": both, "html": one}
     files = {ending: tmp_path / f"attention.{ending}" for ending in runs}
     for ending, file in files.items():
         drawing = ["--heatmap", str(file), root_of(folder)]
@@ -165,6 +165,7 @@ def test_heat_maps_of_runs_side_by_side(folder: RunFolder, tmp_path: Path) -> No
     root = ElementTree.fromstring(files["svg"].read_bytes())
     assert f"entmax, α = 1.5, {folder.run_id}" in [*root.itertext()]
     assert files["png"].read_bytes().startswith(b"\x89PNG")
+    assert files["pdf"].read_bytes().startswith(b"%PDF")
     assert files["html"].read_bytes().count(b"<svg") == 2
 
 
@@ -180,7 +181,7 @@ def test_heat_maps_of_runs_side_by_side(folder: RunFolder, tmp_path: Path) -> No
         (["RUN", "--text", "a\tV\tnowhere"], "input 1:1: unknown language 'nowhere'"),
         (["RUN", "--text", "x" * 600 + "\tV\tLANGUAGE"], "an input has at most 500"),
         (["RUN", "RUN", "--text", "a"], "several runs need --heatmap"),
-        (["RUN", "--text", "a", "--heatmap", "x.pdf"], "expected a file .svg, .png, .html"),
+        (["RUN", "--text", "a", "--heatmap", "x.gif"], "expected a file .svg, .png, .pdf, .html"),
         (["RUN", "--text", "a", "--n-best", "2"], "and --json"),
         (["RUN", "--text", "a", "seed=2"], "seed=2: expected decoding.KEY"),
         (["RUN", "--text", "a", "decoding.beam_size=0"], "decoding.beam_size is 0"),

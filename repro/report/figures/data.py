@@ -19,7 +19,6 @@ from repro.results import (
     ResultsError,
     atomic_write_bytes,
     atomic_write_json,
-    atomic_write_text,
     figure_path,
     from_dict,
     run_folder,
@@ -147,25 +146,25 @@ def render_figure(results_dir: Path, scale: str, data: FigureData) -> dict[str, 
     """Draw a figure from its data, unless its files are up to date with the data and the code.
 
     Returns:
-        The files, by ``"svg"`` and ``"png"``; equal data give equal bytes.
+        The files, by ``"svg"``, ``"png"`` and ``"pdf"``; equal data give equal bytes.
 
     Raises:
         ResultsError: the data do not fit the kind of figure.
     """
-    paths = {s: figure_path(results_dir, scale, data.experiment, s) for s in ("svg", "png")}
-    # Each file contains the digest in its first bytes.
-    if all(
-        path.exists() and data.digest.encode() in path.read_bytes()[:512] for path in paths.values()
+    paths = {s: figure_path(results_dir, scale, data.experiment, s) for s in ("svg", "png", "pdf")}
+    # SVG and PNG contain the digest in their first bytes.
+    if all(path.exists() for path in paths.values()) and all(
+        data.digest.encode() in paths[name].read_bytes()[:512] for name in ("svg", "png")
     ):
         return paths
-    svg, png = draw_figure(data)
-    atomic_write_bytes(paths["png"], png)
-    atomic_write_text(paths["svg"], svg)
+    drawn = draw_figure(data)
+    for name in ("pdf", "png", "svg"):
+        atomic_write_bytes(paths[name], drawn[name])
     return paths
 
 
-def draw_figure(data: FigureData) -> tuple[str, bytes]:
-    """Return the figure as inline SVG and as PNG, both containing the digest of the data.
+def draw_figure(data: FigureData) -> dict[str, bytes]:
+    """Return the figure as inline SVG, PNG and PDF, the former two with the digest of the data.
 
     Raises:
         ResultsError: the data do not fit the kind of figure.
@@ -173,8 +172,11 @@ def draw_figure(data: FigureData) -> tuple[str, bytes]:
     with refuse_malformed(data.experiment), plain_style():
         canvas = data.kind.draw(data.example)
         svg = canvas.svg(data.experiment, data.kind.describe(data.example))
-        png = canvas.png(**{DIGEST: data.digest})
-    return f"<!-- {DIGEST}: {data.digest} -->\n{svg}", png
+        return {
+            "svg": f"<!-- {DIGEST}: {data.digest} -->\n{svg}".encode(),
+            "png": canvas.png(**{DIGEST: data.digest}),
+            "pdf": canvas.pdf(),
+        }
 
 
 @contextmanager
