@@ -200,9 +200,10 @@ class Document:
 
     @property
     def papers(self) -> list[PaperView]:
-        """Claims and sections grouped by paper, in the order of the papers' names."""
+        """Claims and sections grouped by paper, in the order of their names; studies come last."""
         claims = {one.paper: one for one in self.claims}
-        names = sorted({*claims, *(section.experiment.paper for section in self.sections)})
+        found = {*claims, *(section.experiment.paper for section in self.sections)}
+        names = sorted(found, key=lambda name: (name not in self.references, name))
         return [
             PaperView(
                 name,
@@ -261,7 +262,14 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
     sweeps = [sweep_view(archive, comparer, one) for one in read_sweeps(archive.results_dir, scale)]
     comparer.save()
     judged = judge_claims(archive)
-    sections = tuple(part for part in parts if isinstance(part, Section))
+    references = {one.paper: one.reference for one in load_claims() if one.reference}
+    sections = tuple(
+        # Studies of the suite's own come after the papers.
+        sorted(
+            (part for part in parts if isinstance(part, Section)),
+            key=lambda part: part.experiment.paper not in references,
+        )
+    )
     exact = bool(sections) and all(section.experiment.computed for section in sections)
     return Document(
         scale=scale,
@@ -270,7 +278,7 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
         absent=tuple(part for part in parts if isinstance(part, Absent)),
         claims=tuple(claims_by_paper(judged)),
         matrix=claims_matrix(archive.results_dir, {scale: judged}),
-        references={one.paper: one.reference for one in load_claims() if one.reference},
+        references=references,
         sweeps=tuple(sorted(sweeps, key=lambda view: view.finished, reverse=True)),
         finished={record.run_id: record.finished for record in archive.records},
         failures=tuple(_failures(archive)),

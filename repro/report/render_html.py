@@ -22,7 +22,7 @@ from repro.report.grid import Grid
 from repro.report.margins import TICKS, margin_of, verdict_word
 from repro.report.matrix import LEGEND, SCALES, Line, answers, counts
 from repro.report.provenance import GENERATED_SCALE
-from repro.report.sweeps import SweepView
+from repro.report.sweeps import SweepView, main_metric
 from repro.results import Record
 
 _CELL = re.compile(r"([\d.]+)(\*?)((?: ± [\d.]+)?(?: \(\d+/\d+\))?)([^\d\s]*)")
@@ -115,9 +115,11 @@ def html_run(
         paged: other runs that have pages, for links.
         listed: whether there are a report, a list of all runs and a page that compares them.
     """
+    main = main_metric([record])
+    names = sorted(record.metrics, key=lambda name: (name != main, name[:5] != "test/", name))
     metrics = [
-        (name, number_text(value, metric_of(name).digits), record.signatures[name])
-        for name, value in sorted(record.metrics.items())
+        (name, number_text(record.metrics[name], metric_of(name).digits), record.signatures[name])
+        for name in names
     ]
     curves = embed([chart]) if chart["y"] else ""
     content = {"record": record, "metrics": metrics, "artefacts": artefacts, "chart": curves}

@@ -61,6 +61,7 @@ def test_report_is_built_without_the_runs(archive: Archive, results: Path) -> No
     assert page == results / "demo" / "report.html"
     assert set(written(results)) == {
         "demo/figures/paper2020/figure9.json",
+        "demo/figures/paper2020/figure9.pdf",
         "demo/figures/paper2020/figure9.png",
         "demo/figures/paper2020/figure9.svg",
         "demo/report.html",

@@ -242,6 +242,9 @@ def inline_svg(markup: str, name: str, description: str, cells: Sequence[Cells])
                 value = " ".join(value.split())
             element.set(key, value)
     root.attrib.pop("version", None)
+    if cells:  # the letters of a heat map in print are too small for a page, which limits the width
+        for side in ("width", "height"):
+            root.set(side, f"{2 * float(root.attrib[side].removesuffix('pt')):g}pt")
     root.attrib |= {
         "role": "img",
         "aria-label": description,
