@@ -147,6 +147,11 @@ every_case = pytest.mark.parametrize(
     [(*case, dtype) for case in CASES for dtype in TYPES],
     ids=str,
 )
+alternating = pytest.mark.parametrize(
+    ("name", "settings", "dtype"),
+    [(*case, TYPES[k % 2]) for k, case in enumerate(CASES)],
+    ids=str,
+)
 on_kernels = pytest.mark.parametrize("kernel", [KERNEL])
 
 
@@ -164,17 +169,13 @@ def test_rows_in_chunks(chunks, kernel, name, settings, dtype):
 
 
 @on_kernels
-@pytest.mark.parametrize(
-    ("name", "settings", "dtype"),
-    [(*case, TYPES[k % 2]) for k, case in enumerate(CASES)],
-    ids=str,
-)
+@alternating
 def test_long_rows(kernel, name, settings, dtype):
     check(kernel, name, settings, dtype, *LONG)
 
 
 @on_kernels
-@every_case
+@alternating
 def test_rows_do_not_depend_on_their_neighbours(monkeypatch, kernel, name, settings, dtype):
     monkeypatch.undo()
     _, given = drawn(name, settings, dtype, 20, 15)
