@@ -19,8 +19,6 @@ unlike['repro run -m mapping.alpha=1,1.25,1.5,2 seed=1,2,3']="repro run -m mappi
 unlike['repro reproduce peters2019/table1 scale=demo']='repro reproduce peters2019/table1 scale=demo --dry-run'
 # Train for tens of seconds.
 unlike['repro run task=nmt training.max_epochs=1']="repro run task=nmt training.max_epochs=1 $tiny"
-own='repro run task=nmt data.generated=false data_dir=data data.folder=proverbs data.source=la data.target=en data.merges=0 training.max_epochs=1'
-unlike[$own]="$own $tiny"
 unlike['make install']='make -n install'
 unlike['repro run task=nmt mapping=sparsemax']="repro run task=nmt mapping=sparsemax $tiny"
 unlike['repro run -m task=nmt mapping=entmax mapping.alpha=1,1.5,2 seed=1,2 name=alphas']="repro run -m task=nmt mapping=entmax mapping.alpha=1,1.5 seed=1 name=alphas $tiny"

@@ -110,16 +110,11 @@ def own_folder(config: RunConfig) -> Path | None:
     """Return the path of ``data.folder``, relative to ``data_dir``, or ``None`` if it is not set.
 
     Raises:
-        DataError: there is no such folder, or ``data.generated`` is set too.
+        DataError: there is no such folder.
     """
     data = config.data
     if data.folder is None:
         return None
-    if data.generated:
-        raise DataError(
-            f"data.folder={data.folder} and data.generated=true name two corpora; set "
-            "data.generated=false, or choose another scale than demo"
-        )
     folder = (config.data_path / data.folder).resolve()
     if not folder.is_dir():
         raise DataError(f"data.folder={data.folder}: {folder} is not a folder")

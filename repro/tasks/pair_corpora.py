@@ -60,12 +60,10 @@ def text_files(config: PairRun) -> list[Path]:
 def pair_folder(config: PairRun) -> Path:
     """Return the folder of the corpus, which is user-supplied, generated or published."""
     data, own = config.data, own_folder(config)
-    if (own is None) == (data.source == "files"):
-        raise DataError(
-            "data.source=files reads the files of data.folder; set both of them or neither"
-        )
     if own is not None:
         return own
+    if data.source == "files":
+        raise DataError("data.source=files reads the files of data.folder; set that as well")
     check_name(config, "nli", "demo_nli")
     if not data.generated:
         return config.corpus_path

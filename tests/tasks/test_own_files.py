@@ -19,7 +19,7 @@ from repro.tasks.morphology.corpus import encode_corpus as encode_forms
 from repro.tasks.nmt import parallel_corpus
 from repro.tasks.parsing.corpus import encode_treebank
 
-OWN = ["data.generated=false", "data.folder=mine", "hardware=cpu", "training.max_steps=1"]
+OWN = ["data.folder=mine", "hardware=cpu", "training.max_steps=1"]
 WORD = "1\tcome\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
 PAIRS = ("a b", "c"), ("a", "d"), ("b", "c"), ("c c", "a")
 
@@ -75,7 +75,6 @@ def test_wrong_sentence_pairs_are_named(tmp_path: Path) -> None:
     refuse(tmp_path, r"data\.folder=mine: .*mine is not a folder", *SNLI)
     good = {f"{split}.tsv": pairs("tsv", "xyxy") for split in ("train", "dev", "test")}
     write(tmp_path, good)
-    refuse(tmp_path, r"data\.source=files reads the files of data\.folder", "task=snli")
     for name, text, message in (
         (
             "dev.tsv",
@@ -102,12 +101,17 @@ def test_wrong_sentence_pairs_are_named(tmp_path: Path) -> None:
     refuse(tmp_path, r"test\.jsonl:1: expected a text under 'premise' or 'sentence1'", *SNLI)
 
 
-def test_a_generated_corpus_excludes_a_folder(tmp_path: Path) -> None:
-    write(tmp_path, {"x": ""})
-    config = configured(tmp_path, "task=nmt")
-    config.data.generated = True
-    with pytest.raises(DataError, match=r"data\.folder=mine and data\.generated=true"):
-        task_spec("nmt").identify(config)
+@pytest.mark.parametrize("task", ["nmt", "summarization", "parsing", "morphology", "snli"])
+def test_a_folder_replaces_the_corpus_of_the_scale(task: str) -> None:
+    for folder, name in (("mine", "mine"), ("/tmp/my texts/", "my-texts"), ("..", "own")):
+        data = compose_run([f"task={task}", "scale=demo", f"data.folder='{folder}'"]).data
+        assert (data.corpus, data.generated) == (name, False)
+        assert getattr(data, "source", "files") == "files" or task != "snli"
+
+
+def test_files_need_a_folder() -> None:
+    with pytest.raises(DataError, match=r"data\.folder"):
+        task_spec("snli").identify(compose_run(SNLI))
 
 
 NMT = ("task=nmt", "data.source=xx", "data.target=tlh", "data.merges=0")

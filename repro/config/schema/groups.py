@@ -1,6 +1,8 @@
 """Base schemas of the configuration groups that every task has, or may have."""
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from omegaconf import MISSING
@@ -30,16 +32,24 @@ class DataConfig:
     """Settings of the corpus.
 
     Attributes:
-        corpus: name of the corpus.
-        generated: whether the corpus is generated, in the format of the published one.
+        corpus: name of the corpus; with ``folder``, the name of the folder.
+        generated: whether the corpus is generated, in the format of the published one; never with
+            ``folder``.
         seed: seed of a generated corpus.
-        folder: user-supplied files instead of a published corpus; relative to ``data_dir``.
+        folder: user-supplied files instead of a published or generated corpus; relative to
+            ``data_dir``.
     """
 
     corpus: str = identifier()
     generated: bool = False
     seed: int = number("[0, 9223372036854775808)", 2018)
     folder: str | None = None
+
+    def __post_init__(self) -> None:
+        """Let the folder replace the corpus that a scale or protocol names."""
+        if self.folder is not None:
+            self.generated = False
+            self.corpus = re.sub(r"[^\w.-]+|^\W+", "-", Path(self.folder).name).strip("-.") or "own"
 
 
 @dataclass

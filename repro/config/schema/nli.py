@@ -38,7 +38,7 @@ class PairCorpusConfig(NliReading, DataConfig):
     """Pairs of premise and hypothesis.
 
     Attributes:
-        source: ``snli``, ``multinli``, or ``files``: those of ``data.folder``.
+        source: ``snli``, ``multinli``, or ``files``: those of ``data.folder``, which implies it.
         min_count: rarer words of the training data are treated as unknown.
         glove: file of GloVe's vectors below ``data_dir``, for ``model.vectors=glove``.
         text: files of plain English below ``data_dir``, one sentence per line, whose words are
@@ -52,6 +52,12 @@ class PairCorpusConfig(NliReading, DataConfig):
     glove: str | None = None
     train_premises: int = number("(0, inf)", 3000)
     text: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Read the files of the folder, if there is one."""
+        super().__post_init__()
+        if self.folder is not None:
+            self.source = "files"
 
 
 @dataclass
