@@ -238,7 +238,10 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     )
     command = add(results)
     command.add_argument("--pivot", default="", metavar="KEY,KEY", help="aggregate over these")
-    command.add_argument("--metric", help="for example test/accuracy")
+    command.add_argument("--metric", default="", metavar="METRIC,METRIC", help="for example "
+                         "test/bleu,test/rep")  # fmt: skip
+    command.add_argument("--sort", metavar="KEY", help="a metric, best first, or a setting; "
+                         "default: newest first")  # fmt: skip
     forms = ("table", "csv", "json", "parquet", "latex")
     command.add_argument("--format", choices=forms, default="table")
     command = add(compare)
@@ -286,7 +289,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
         "runs": ("list|remove|KEY=VALUE", "what to do (default: list), and filters: state, scale, "
                  "run_id, settings; results_dir"),
     }  # fmt: skip
-    for name in ("plan", "compare", "data", "status", "doctor", "show", "runs"):
+    for name in ("plan", "results", "compare", "data", "status", "doctor", "show", "runs"):
         text = "print JSON (docs/scripting.md)"
         commands.choices[name].add_argument("--json", action="store_true", help=text)
     for name, (metavar, text) in settings.items():
@@ -392,8 +395,11 @@ def results(parsed: argparse.Namespace) -> int:
     from repro.report.explore import print_results
 
     folder, filters = _take_folder(parsed.settings, "results_dir")
-    keys = [key for key in parsed.pivot.split(",") if key]
-    print_results(folder, filters, keys, parsed.metric, parsed.format)
+    keys, metrics = (
+        [one for one in text.split(",") if one] for text in (parsed.pivot, parsed.metric)
+    )
+    form = "json" if parsed.json else parsed.format
+    print_results(folder, filters, keys, metrics, form, parsed.sort)
     return 0
 
 

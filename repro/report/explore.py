@@ -4,6 +4,8 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Collection, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,15 @@ from repro.errors import meant
 from repro.evaluation.metrics import metric_of
 from repro.report.cell import p_text
 from repro.report.provenance import counted
+from repro.report.render_latex import escape_latex
 from repro.report.significance import Comparer
 from repro.report.sweeps import main_metric
 from repro.results import Measurement, Record, ResultsError, all_records, find_record
 from repro.results.cells import with_known_metrics
 from repro.results.frame import (
     FIRST,
+    averaged_over,
+    column_of,
     frame_of,
     pivoted,
     selected,
@@ -35,21 +40,23 @@ def print_results(
     folder: Path,
     filters: Sequence[str],
     pivot: Sequence[str] = (),
-    metric: str | None = None,
+    metrics: Sequence[str] = (),
     form: str = "table",
+    sort: str | None = None,
 ) -> None:
     """Print runs, or a metric over some settings.
 
-    Tables and LaTeX show one metric and the settings in which the runs that have it differ; the
+    Tables and LaTeX show the metrics and the settings in which the runs that have one differ; the
     other formats contain every setting and metric. A table has the width of the terminal.
 
     Args:
         folder: the results folder.
         filters: conditions ``KEY=VALUE,VALUE``, for example ``scale=demo``.
-        pivot: settings by whose values the metric is aggregated.
-        metric: full name, runs without it are left out; ``None`` for the main metric of the first
-            run.
+        pivot: settings by whose values the first metric is aggregated.
+        metrics: full names, runs without any of them are left out; by default the main metric of
+            the first run that has the settings of ``pivot``.
         form: ``table``, ``csv``, ``json``, ``parquet`` or ``latex``.
+        sort: column by which runs are sorted, metrics from the best; by default the newest first.
 
     Raises:
         ResultsError: no run matches the filters, or a key or metric is unknown.
@@ -59,23 +66,32 @@ def print_results(
     if frame.empty:
         agrees = f" agrees with {' '.join(filters)}" if filters else ""
         raise ResultsError(f"no finished run below {folder}{agrees}")
+    having = frame
+    with suppress(KeyError):  # an unknown key is refused by `pivoted`
+        having = frame.dropna(subset=[column_of(frame, key) for key in pivot])
     found = [records[row] for row in frame.index]
-    shown = main_metric(found) if metric is None else metric
-    measured = [one for one in found if shown in one.metrics]
-    if not measured:
-        known = sorted({m for one in found for m in one.metrics if m.count("/") == 1})
-        raise ResultsError(
-            f"no run has {shown!r}{meant(shown, known)}; there are {', '.join(known)}"
-        )
+    likely = [records[row] for row in having.index] or found
+    shown = [*metrics] or [main_metric(likely)]
+    known = sorted({m for one in found for m in one.metrics if m.count("/") == 1})
+    for name in shown:
+        if name not in frame or frame[name].isna().all():
+            raise ResultsError(
+                f"no run has {name!r}{meant(name, known)}; there are {', '.join(known)}"
+            )
+    frame = _sorted(frame, sort or "finished")
     read = form in ("table", "latex")
+    whole = frame.dropna(subset=shown, how="all")
+    settings = varying([records[row] for row in whole.index])
     if pivot:
-        frame = pivoted(frame, pivot, shown)
-    elif read or metric is not None:
-        frame = frame.dropna(subset=[shown])
+        frame = pivoted(frame, pivot, shown[0])
+        if read:
+            averaged = averaged_over(whole.dropna(subset=shown[:1]), [*frame][:-3], settings)
+            frame = _with_deviation(frame, shown[0])
+    elif read or metrics:
+        frame = whole
     if read and not pivot:
-        settings = varying(measured)
         first = sum(key.partition(".")[0] in FIRST for key in settings)  # those come first
-        frame = frame[["run_id", *settings[:first], shown, *settings[first:]]]
+        frame = frame[["run_id", *settings[:first], *shown, *settings[first:]]]
     if form == "parquet":
         texts = frame.astype({c: str for c in frame.columns if frame[c].dtype == object})
         sys.stdout.buffer.write(texts.to_parquet(index=False) or b"")
@@ -83,21 +99,39 @@ def print_results(
         sys.stdout.write(to_csv(frame))
     elif form == "json":
         print(frame.to_json(orient="records", indent=1, double_precision=15))
-    elif form == "latex":
-        # Only the metric has a fixed number of decimals, in which a learning rate could be 0.00.
-        lists = frame.map(lambda value: _short(str(value)) if isinstance(value, list) else value)
-        decimals = f"{{:.{metric_of(shown).digits}f}}".format
-        numbers = dict.fromkeys(["mean", "std"] if pivot else [shown], decimals)
-        text = lists.to_latex(
-            index=False, escape=True, na_rep="-", formatters=numbers, float_format="{:g}".format
-        )
-        sys.stdout.write(text)
     else:
-        _print_fitted(frame.map(_text), [*map(str, frame)] if pivot else ["run_id", "seed", shown])
-        if lacking := len(found) - len(measured):
-            print(
-                f"{counted(lacking, 'run')} without {shown} left out; see --metric", file=sys.stderr
-            )
+        texts = frame.apply(lambda column: column.map(partial(_text, name=str(column.name))))
+        if form == "latex":
+            escaped = texts.map(escape_latex).rename(columns=escape_latex)
+            sys.stdout.write(escaped.to_latex(index=False, escape=False))
+        else:
+            _print_fitted(texts, [*map(str, frame)] if pivot else ["run_id", "seed", *shown])
+        if pivot and averaged:
+            print(f"averages over {', '.join(averaged)}", file=sys.stderr)
+        if form == "table" and (lacking := len(found) - len(whole)):
+            named = ", ".join(shown)
+            print(f"{counted(lacking, 'run')} without {named} left out; see --metric",
+                  file=sys.stderr)  # fmt: skip
+
+
+def _sorted(frame: pd.DataFrame, key: str) -> pd.DataFrame:
+    """Sort runs by a column: metrics from the best, times from the newest, else ascending."""
+    name = column_of(frame, key)
+    if name not in frame:
+        raise ResultsError(f"--sort {key}: no run has it{meant(key, map(str, frame))}")
+    descending = name == "finished" or ("/" in name and metric_of(name).higher_is_better)
+    return frame.sort_values([name, "run_id"], ascending=[not descending, True])
+
+
+def _with_deviation(pivot: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Join mean and deviation to one column of text, named after the metric."""
+    found, digits = pivot.iloc[:, :-3].copy(), metric_of(metric).digits
+    found[metric] = [
+        f"{mean:.{digits}f}" + (f" ± {std:.{digits}f}" if count > 1 else "")
+        for mean, std, count in zip(pivot["mean"], pivot["std"], pivot["count"], strict=True)
+    ]
+    found["runs"] = pivot["count"]
+    return found
 
 
 def _print_fitted(table: pd.DataFrame, kept: Collection[str]) -> None:
@@ -117,11 +151,11 @@ def _print_fitted(table: pd.DataFrame, kept: Collection[str]) -> None:
         print(textwrap.fill(text, width), file=sys.stderr)
 
 
-def _text(value: Any) -> str:
-    """Format a cell; a missing value is a hyphen."""
+def _text(value: Any, name: str = "") -> str:
+    """Format a cell of the column ``name``; a missing value is a hyphen."""
     missing = value is None or value is pd.NA or value != value
     if isinstance(value, float) and not missing:
-        return f"{value:g}"
+        return f"{value:.{metric_of(name).digits}f}" if "/" in name else f"{value:g}"
     return "-" if missing else _short(text_of(value))
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 FIRST = ("scale", "mapping", "loss", "seed")
 """Groups of settings that a reader looks at first."""
+_APART = ("scale", "corpus", "kind", "training.optimizer")
+"""Columns over which no mean is taken."""
 
 
 def load(folder: Path | str | None = None, scale: str | None = None) -> "pd.DataFrame":
@@ -65,7 +67,7 @@ def selected(frame: "pd.DataFrame", filters: Sequence[str]) -> "pd.DataFrame":
         ResultsError: no run has such a setting, or a filter is not ``KEY=VALUE``.
     """
     for key, wanted in map(parse_filter, filters):
-        column = _column(frame, key)
+        column = column_of(frame, key)
         if column not in frame:
             raise ResultsError(f"no run has a setting {key!r}")
         # pandas stores a null among numbers as NaN.
@@ -99,7 +101,7 @@ def varying(records: Sequence[Record]) -> list[str]:
     """Return the names of the settings with several values among the runs that have them.
 
     A run lacks a setting if another choice of its group, or an earlier version, did not have it.
-    Those of :data:`FIRST` come first.
+    Those of :data:`FIRST` come first, and in each group the choice, then α.
     """
     values: dict[str, set[str]] = {}
     for one in records:
@@ -107,29 +109,39 @@ def varying(records: Sequence[Record]) -> list[str]:
             values.setdefault(name, set()).add(text_of(value))
     names = [name for name, found in values.items() if len(found) > 1 and name != "scale.name"]
     order = (*FIRST, *(name.partition(".")[0] for name in names))
-    return sorted(names, key=lambda name: order.index(name.partition(".")[0]))
+    leading = ("name", "alpha")
+    return sorted(names, key=lambda name: (
+        order.index(name.partition(".")[0]), name.partition(".")[2] not in leading
+    ))  # fmt: skip
 
 
 def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.DataFrame":
     """Aggregate a metric by settings: mean, sample standard deviation and number of runs.
 
-    Runs without the metric are left out; runs of several scales or corpora, and ensembles, are kept
-    apart.
+    Runs without the metric are left out; runs of several scales, corpora or optimizers, and
+    ensembles, are kept apart.
 
     Raises:
         ResultsError: no run has such a key or metric.
     """
-    columns = [_column(frame, key) for key in keys]
+    columns = [column_of(frame, key) for key in keys]
     for name in (*columns, metric):
         if name not in frame:
             raise ResultsError(f"no run has {name!r}")
     frame = frame.dropna(subset=[metric])
-    apart = [name for name in ("scale", "corpus", "kind") if frame[name].nunique() > 1]
+    apart = [name for name in _APART if name in frame and frame[name].nunique() > 1]
     groups = frame.groupby([*dict.fromkeys([*apart, *columns])], dropna=False)
     return groups[metric].agg(["mean", "std", "count"]).reset_index()
 
 
-def _column(frame: "pd.DataFrame", key: str) -> str:
+def averaged_over(frame: "pd.DataFrame", by: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return those of some settings that differ between runs which agree in others, ``by``."""
+    texts = frame[[*dict.fromkeys([*by, *names])]].astype(object).map(text_of)
+    counts = texts.groupby([*by])[[name for name in names if name not in by]].nunique()
+    return [str(name) for name in counts if (counts[name] > 1).any()]
+
+
+def column_of(frame: "pd.DataFrame", key: str) -> str:
     """Return the column of a setting; that of a group holds the name of its choice."""
     return f"{key}.name" if f"{key}.name" in frame else key
 

@@ -76,10 +76,10 @@ def test_the_table_shows_what_differs_and_one_metric(
     where = f"results_dir={results}"
     rows = [line.split() for line in output(capsysbinary, "results", where).decode().splitlines()]
     assert rows[0] == ["run_id", "mapping.name", "seed", "test/accuracy"]
-    assert ["softmax-1", "softmax", "1", "50"] in rows
+    assert ["softmax-1", "softmax", "1", "50.00"] in rows
     chosen = output(capsysbinary, "results", where, "mapping=softmax", "--metric", "dev/loss")
     assert [line.split() for line in chosen.decode().splitlines()] == [
-        ["run_id", "seed", "dev/loss"], ["softmax-1", "1", "1"], ["softmax-2", "2", "2"],
+        ["run_id", "seed", "dev/loss"], ["softmax-1", "1", "1.0000"], ["softmax-2", "2", "2.0000"],
     ]  # fmt: skip
     latex = output(capsysbinary, "results", where, "seed=2", "--format", "latex").decode()
     cells = [line.rstrip("\\ ").split(" & ") for line in latex.splitlines() if " & " in line]
@@ -88,6 +88,54 @@ def test_the_table_shows_what_differs_and_one_metric(
         ["entmax-2", "entmax", "95.00"],
         ["softmax-2", "softmax", "50.00"],
     ]
+
+
+def test_runs_are_sorted_and_several_metrics_shown(
+    results: Path, make_record: Make, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    where = f"results_dir={results}"
+    config = {"mapping": {"name": "sparsemax"}}
+    publish(results, make_record(run_id="last", config=config, finished="2999-01-01T00:00:00"))
+
+    def listed(*arguments: str) -> list[list[str]]:
+        lines = output(capsysbinary, "results", where, *arguments).decode().splitlines()
+        return [line.split() for line in lines]
+
+    assert listed()[1][0] == "last"  # the newest
+    titles, *rows = listed("mapping=softmax,entmax", "--metric", "test/accuracy,dev/loss",
+                           "--sort", "test/accuracy")  # fmt: skip
+    assert titles[-2:] == ["test/accuracy", "dev/loss"]
+    assert [row[0] for row in rows] == ["entmax-1", "entmax-2", "softmax-1", "softmax-2"]
+    assert [row[0] for row in listed("mapping=softmax,entmax", "--sort", "dev/loss")[1:]] == [
+        "entmax-1", "softmax-1", "entmax-2", "softmax-2",
+    ]  # fmt: skip
+    assert len(json.loads(output(capsysbinary, "results", where, "--json"))) == 5
+
+
+def test_a_pivot_names_what_it_averages_over_and_keeps_optimizers_apart(
+    tmp_path: Path, make_record: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, (optimizer, rate) in enumerate([("adam", 0.1), ("adam", 0.2), ("sgd", 1.0)]):
+        config = {
+            "mapping": {"name": "entmax", "alpha": 1.5},
+            "training": {"optimizer": optimizer, "learning_rate": rate},
+        }
+        found = {"test/accuracy": 80.0 + number}
+        publish(tmp_path, make_record(run_id=f"b{number}", config=config, metrics=found))
+    # The main metric of the first run is not that of the runs with the key.
+    other = {"test/uas": 70.0, "dev/loss": 1.0}
+    publish(tmp_path, make_record(run_id="a", config={"mapping": {"name": "softmax"}},
+                                  metrics=other, signatures=dict.fromkeys(other, "s")))  # fmt: skip
+    for form, joined in (("table", "80.50 ± 0.71"), ("latex", r"80.50 $\pm$ 0.71")):
+        command = ["results", f"results_dir={tmp_path}", "--pivot", "mapping.alpha"]
+        assert main([*command, "--format", form]) == 0
+        printed = capsys.readouterr()
+        assert "test/accuracy" in printed.out
+        assert "test/uas" not in printed.out
+        rows = [line for line in printed.out.splitlines() if "adam" in line or "sgd" in line]
+        assert joined in rows[0]
+        assert "82.00" in rows[1]
+        assert printed.err.splitlines()[0] == "averages over training.learning_rate"
 
 
 def test_latex_tells_small_settings_apart(
