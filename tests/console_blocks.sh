@@ -29,7 +29,7 @@ unlike['repro show RUN']='repro show "$(newest 1)"'
 unlike['repro predict RUN input.txt > output.txt']='printf "tuli\tN;NOM;PL\tvelisk\n" > input.txt; repro predict "$(newest 1)" input.txt > output.txt'
 unlike['repro compare RUN RUN']='repro compare "$(newest 1)" "$(newest 2)"'
 
-newest() { repro show | sed -n "$1s/ .*//p"; }
+newest() { repro show | sed -n "$(($1 + 1))s/ .*//p"; }
 
 # Blocks without a language, or of a console, whose commands stand behind a prompt.
 lines=$(awk '/^```/ { open = !open; chosen = open && /^```(console)?$/; next } chosen' "$page" |

@@ -45,6 +45,14 @@ class PlannedRun:
         tuned = () if self.value is None else (f"{self.setting}={self.value:.12g}",)
         return (*self.cell, *tuned, f"seed={self.seed}")
 
+    @property
+    def label(self) -> str:
+        """Artefact, row, column, tuned value and seed."""
+        key = self.setting.rpartition(".")[2].replace("_", " ")
+        tuned = () if self.value is None else (f"{key} {self.value:.12g}",)
+        parts = (self.row, self.column, *tuned, f"seed {self.seed}")
+        return f"{self.experiment}: {', '.join(filter(None, parts))}"
+
 
 def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
     """Yield the runs that are known before any has run.

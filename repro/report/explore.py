@@ -17,7 +17,6 @@ from repro.report.cell import p_text
 from repro.report.provenance import counted
 from repro.report.render_latex import escape_latex
 from repro.report.significance import Comparer
-from repro.report.sweeps import main_metric
 from repro.results import Measurement, Record, ResultsError, all_records, find_record
 from repro.results.cells import with_known_metrics
 from repro.results.frame import (
@@ -31,6 +30,7 @@ from repro.results.frame import (
     to_csv,
     varying,
 )
+from repro.results.labels import main_metric
 
 _LONGEST = 24
 """Most characters of a setting in a table."""

@@ -12,7 +12,6 @@ from repro.evaluation.metrics import metric_of
 from repro.report.charts import chart_of
 from repro.report.provenance import GENERATED_SCALE
 from repro.report.render_html import PAGES, html_page
-from repro.report.sweeps import main_metric
 from repro.results import (
     Archive,
     Record,
@@ -24,6 +23,7 @@ from repro.results import (
 )
 from repro.results.cells import with_known_metrics
 from repro.results.frame import FIRST, text_of
+from repro.results.labels import main_metric
 
 Row = dict[str, Any]
 _GROUPS = ("task", "mapping", "loss", "scale", "seed")

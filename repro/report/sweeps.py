@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
-from repro.evaluation.metrics import METRICS, metric_of
+from repro.evaluation.metrics import metric_of
 from repro.report.cell import LEVEL, Cell, CellRunLink, run_link
 from repro.report.charts import Chart, chart_of
 from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes, plain_style
@@ -18,6 +18,7 @@ from repro.report.figures.styles import SERIES
 from repro.report.grid import Grid, GridCell, GridColumn, block_rows, plain_grid
 from repro.report.significance import TEST_TITLES, Comparer, comparison_texts
 from repro.results import Archive, Measurement, Record, atomic_write_text, run_folder
+from repro.results.labels import main_metric
 from repro.results.sweeps import SEED, Sweep, sweep_path
 
 _CURVE, _HEIGHT, _HEAT_CELL = 5.2, 3.4, 0.85
@@ -127,15 +128,6 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
         best=pick(found)[1] if found else None,
         charts=tuple(chart for chart in charts if chart["y"]),
     )
-
-
-def main_metric(records: Sequence[Record]) -> str:
-    """Return the test metric that training monitors, else the first to be maximized."""
-    metrics = records[0].metrics
-    select = records[0].settings.get("training.monitor")
-    higher = [f"test/{name}" for name, one in METRICS.items() if one.higher_is_better]
-    wanted = (f"test/{select}", *higher, f"dev/{select}", *metrics)
-    return next(name for name in wanted if name in metrics)
 
 
 def _points(

@@ -9,17 +9,15 @@ from itertools import groupby, product
 from pathlib import Path
 from typing import Any, Self
 
-import yaml
-
 from repro import NUMERIC_EPOCH
 from repro.config.experiment import Experiment, list_experiments, load_experiment
-from repro.config.identity import changes_numbers, flattened
+from repro.config.identity import changes_numbers
 from repro.config.planning import PlannedRun, Plans, may_match, plan_runs
 from repro.evaluation.metrics import best_value, is_metric, metric_of
 from repro.results.layout import plans_path, record_path
 from repro.results.record import Record
 from repro.results.speeds import speeds_of
-from repro.results.store import RunFolder, list_runs, read_records, run_folder
+from repro.results.store import RunFolder, list_runs, read_records, read_settings, run_folder
 
 _log = logging.getLogger(__name__)
 
@@ -159,7 +157,7 @@ class Archive:
         A folder whose configuration cannot be read has no settings.
         """
         failed = (one for one in list_runs(self.results_dir, self.scale) if one.status == "failed")
-        return [(folder, _settings(folder)) for folder in failed]
+        return [(folder, read_settings(folder)) for folder in failed]
 
     @cached_property
     def _by_seed(self) -> dict[int | None, list[Record]]:
@@ -266,15 +264,6 @@ class Archive:
                     found.append(name)
                     break
         return found
-
-
-def _settings(folder: RunFolder) -> dict[str, Any]:
-    """Read the configuration of a run with dotted keys; empty if it is not there or damaged."""
-    try:
-        content = yaml.safe_load(folder.config.read_bytes())
-    except (OSError, ValueError, yaml.YAMLError):
-        return {}
-    return flattened(content) if isinstance(content, dict) else {}
 
 
 def following_runs(

@@ -8,9 +8,12 @@ from functools import partialmethod
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+import yaml
+
 from repro import checksums
 from repro.atomic import atomic_write_bytes, atomic_write_json, atomic_write_text
 from repro.checksums import MANIFEST, DamagedFileError
+from repro.config.identity import flattened
 from repro.errors import ResultsError, visible
 from repro.results import files
 from repro.results.files import Array, Row, read_object
@@ -292,6 +295,15 @@ class RunFolder:
         """Undo :meth:`mark_failed` before the run is tried again."""
         self.failed.unlink(missing_ok=True)
         self.traceback.unlink(missing_ok=True)
+
+
+def read_settings(folder: RunFolder) -> dict[str, Any]:
+    """Read the configuration of a run with dotted keys; empty if it is not there or damaged."""
+    try:
+        content = yaml.safe_load(folder.config.read_bytes())
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    return flattened(content) if isinstance(content, dict) else {}
 
 
 RunT = TypeVar("RunT", RunFolder, Record)

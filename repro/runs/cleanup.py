@@ -1,19 +1,17 @@
 """Listing and removal of run folders; the records of finished runs stay."""
 
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from repro.config.identity import flattened
 from repro.results import RunFolder, read_records, recent_runs
 from repro.results.frame import parse_filter, text_of
+from repro.results.labels import age_text
+from repro.results.store import read_settings
 from repro.runs.display import read_sweep
 from repro.runs.locking import RunBusyError, is_claimed, remove_locked, run_lock
-from repro.runs.show import run_state
+from repro.runs.show import days_old, print_list, run_state
 
 Row = dict[str, Any]
 
@@ -35,15 +33,13 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
     """
     wanted, rows = [*map(parse_filter, filters)], []
     for folder in recent_runs(results_dir):
-        settings: Row = {}
-        if wanted and folder.config.exists():
-            settings = flattened(yaml.safe_load(folder.config.read_text(encoding="utf-8")) or {})
+        settings = read_settings(folder) if wanted else {}
         row: Row = {
             "run_id": folder.run_id,
             "scale": folder.scale,
             "state": run_state(folder),
             "bytes": 0,
-            "days": (time.time() - folder.path.stat().st_mtime) / 86400,
+            "days": days_old(folder),
             "weights": folder.model.exists() or folder.checkpoint.exists(),
             "folder": str(folder.path),
         }
@@ -59,10 +55,16 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
 
 def print_runs(rows: Sequence[Row]) -> None:
     """Print the result of :func:`run_rows` with the total size."""
-    for row in rows:
-        age, size = f"{row['days']:.0f} days", size_text(row["bytes"])
-        print(f"{row['run_id']}  {row['scale']:7}{row['state']:13}{size:>9}  {age:>9}")
-    print(f"{len(rows)} runs, {size_text(sum(row['bytes'] for row in rows))}")
+    print_list(
+        ("run", "state", "scale", "age", "size"),
+        [
+            (row["run_id"], row["state"], row["scale"], age_text(86400 * row["days"]),
+             size_text(row["bytes"]))
+            for row in rows
+        ],
+    )  # fmt: skip
+    total = size_text(sum(row["bytes"] for row in rows))
+    print(f"{len(rows)} run{'s' * (len(rows) != 1)}, {total}")
 
 
 def size_text(number: float) -> str:

@@ -21,8 +21,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from repro.errors import UserError
 from repro.results import RunFolder, from_dict
 from repro.results.files import read_object
+from repro.results.labels import result_text
 from repro.runs.locking import is_claimed
 
 _COLOURS = {"done": "green", "failed": "red"}
@@ -58,7 +60,10 @@ class RunState:
         """Read the folder of a run that has not ended yet."""
         status = self.folder.status
         if status in ("done", "failed"):
-            self.status, self.share = status, 1.0
+            self.status, self.share, self.text = status, 1.0, ""
+            if status == "done":
+                with suppress(UserError):  # its record is damaged
+                    self.text = result_text(self.folder.read_record())
             return
         progress: dict[str, Any] = {}
         with suppress(OSError, ValueError):  # nothing is written yet
@@ -150,7 +155,7 @@ class SweepDisplay:
     def _time_left(self) -> str:
         """Estimate the time until all runs end, at the pace so far; empty before there is one."""
         seconds = self._bars.tasks[self._whole].time_remaining
-        return f", {timedelta(seconds=round(seconds))} left" if seconds else ""
+        return f", {timedelta(seconds=round(seconds))} left" if seconds and seconds >= 1 else ""
 
     def _follow(self) -> None:
         while not self._stop.wait(_POLL_SECONDS[self.console.is_terminal]):
@@ -189,7 +194,8 @@ class SweepDisplay:
         if self.quiet and state.status != "failed":
             return
         line = f"[{_COLOURS[state.status]}]{state.status:>6}[/] {state.folder.run_id}"
-        line += f" {self._counted}  {escape(state.label)}[dim]{self._time_left()}[/]"
+        text = f"  {state.text}" if state.text else ""
+        line += f" {self._counted}  {escape(state.label + text)}[dim]{self._time_left()}[/]"
         error = state.folder.error if state.status == "failed" else ""
         self.print(line + (f"\n       {escape(error)}" if error else ""))
 

@@ -41,12 +41,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Job:
-    """Run to do: its configuration, its corpus, its folder and the overrides that were typed."""
+    """Run to do: its configuration, its corpus, its folder and the overrides that were typed.
+
+    ``label`` names the cell of an artefact that needs it, if any.
+    """
 
     config: RunConfig
     corpus: CorpusIdentity
     folder: RunFolder
     overrides: tuple[str, ...] = ()
+    label: str = ""
 
     @property
     def run_id(self) -> str:
@@ -61,7 +65,8 @@ class Job:
 
     def outcome(self, status: str, error: str = "") -> Outcome:
         """Return the outcome of the run for a status."""
-        return Outcome(self.run_id, " ".join(self.overrides), status, self.folder.path, error)
+        label = self.label or " ".join(self.overrides)
+        return Outcome(self.run_id, label, status, self.folder.path, error)
 
 
 def locate(config: RunConfig, overrides: Sequence[str] = ()) -> Job:

@@ -115,12 +115,16 @@ _ALONE = Trials()
 
 
 def labels_of(jobs: Sequence[Job], shared: frozenset[str] | None = None) -> dict[str, str]:
-    """Map identities of different runs to labels: the overrides that not all of them share."""
-    every = [job.overrides for job in jobs]
+    """Map identities of different runs to labels: the overrides that not all of them share.
+
+    A run of an artefact is named by its cell; of several values of a key, only the last counts.
+    """
+    every = [(*{item.partition("=")[0]: item for item in job.overrides}.values(),) for job in jobs]
     if shared is None:
         shared = frozenset(every[0]).intersection(*every) if len(every) > 1 else frozenset()
     return {
-        job.run_id: " ".join(item for item in job.overrides if item not in shared) for job in jobs
+        job.run_id: job.label or " ".join(item for item in typed if item not in shared)
+        for job, typed in zip(jobs, every, strict=True)
     }
 
 

@@ -1,7 +1,7 @@
 """Artefacts of the papers, from their experiment files to the report."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -84,9 +84,12 @@ def reproduce(
             # Check the files of a run once, even if several artefacts need it.
             whole = cache(lambda path: is_finished(RunFolder(path)))
             found = {run: finished(archive, run, whole) for plan in plans.values() for run in plan}
-            lacking = dict.fromkeys(run.overrides for run, one in found.items() if one is None)
+            lacking = {run.overrides: run.label for run, one in found.items() if one is None}
             new = [one for one in lacking if one not in located]
-            jobs = distinct(prepare_jobs([[*one, *extra] for one in new]))
+            prepared = prepare_jobs([[*one, *extra] for one in new])
+            jobs = distinct(
+                [replace(job, label=lacking[one]) for job, one in zip(prepared, new, strict=True)]
+            )
             if dry_run:
                 print_plan(jobs)
                 return Reproduction([])

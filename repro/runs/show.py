@@ -1,8 +1,9 @@
 """Description of one run, of the newest ones, or of a sweep, as read from their folders."""
 
 import shutil
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from rich.console import Console
 
 from repro.errors import UserError
 from repro.results import Record, ResultsError, RunFolder, find_run, recent_runs, run_folder
+from repro.results.labels import age_text, main_metric, result_text, run_title
+from repro.results.store import read_settings
 from repro.runs.display import RunState, read_sweep
 from repro.runs.locking import is_claimed
 
@@ -23,7 +26,7 @@ Facts = dict[str, Any]
 
 
 def newest(results_dir: Path) -> list[Facts]:
-    """Describe the ten runs that were changed last: identity, status, scale and command.
+    """Describe the ten runs that were changed last.
 
     Raises:
         ResultsError: there is none.
@@ -31,21 +34,53 @@ def newest(results_dir: Path) -> list[Facts]:
     found = recent_runs(results_dir)[:10]
     if not found:
         raise ResultsError(f"no run below {results_dir}")
-    rows = []
-    for folder in found:
-        command = ""
-        with suppress(UserError):  # damaged, or not written yet
-            command = folder.read_environment()["command"]
-        row = {"run_id": folder.run_id, "status": run_state(folder), "scale": folder.scale}
-        rows.append(row | {"command": command})
-    return rows
+    return [_listed(folder) for folder in found]
+
+
+def _listed(folder: RunFolder) -> Facts:
+    """Describe a run for lists: identity, status, scale, title, result, age in days, command."""
+    command, result = "", ""
+    with suppress(UserError):  # damaged, or not written yet
+        result = result_text(folder.read_record()) if folder.status == "done" else ""
+        command = folder.read_environment()["command"]
+    return {
+        "run_id": folder.run_id, "status": run_state(folder), "scale": folder.scale,
+        "title": _title(folder), "result": result, "days": days_old(folder), "command": command,
+    }  # fmt: skip
+
+
+def _title(folder: RunFolder) -> str:
+    """Return the title of a run; empty if its record or configuration is not there or damaged."""
+    with suppress(UserError, OSError):
+        record = folder.read_record()
+        return run_title(record.settings, record.corpus, len(record.members))
+    settings = read_settings(folder)
+    return run_title(settings, str(settings.get("data.corpus"))) if "task.name" in settings else ""
+
+
+def days_old(folder: RunFolder) -> float:
+    """Return the number of days since a run was changed."""
+    return (time.time() - folder.path.stat().st_mtime) / 86400
 
 
 def print_newest(rows: Sequence[Facts]) -> None:
     """Print the result of :func:`newest`, a line for each run."""
-    for row in rows:
-        line = f"{row['run_id']}  {row['status']:11}  {row['scale']:6}  {row['command']}"
-        print(line[: max(40, shutil.get_terminal_size().columns)])
+    print_list(
+        ("run", "state", "scale", "age", "result", "title"),
+        [
+            (row["run_id"], row["status"], row["scale"], age_text(86400 * row["days"]),
+             row["result"], row["title"] or row["command"])
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
+def print_list(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows below their titles, in aligned columns as wide as the terminal."""
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    for row in (titles, *rows):
+        line = "  ".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True))
+        print(line.rstrip()[: max(40, shutil.get_terminal_size().columns)])
 
 
 def describe(results_dir: Path, run_id: str) -> Facts:
@@ -66,6 +101,7 @@ def describe(results_dir: Path, run_id: str) -> Facts:
     found: Facts = {
         "run_id": folder.run_id,
         "status": run_state(folder),
+        "title": _title(folder),
         "folder": str(folder.path),
     }
     if damaged := folder.damaged_files():
@@ -74,8 +110,7 @@ def describe(results_dir: Path, run_id: str) -> Facts:
         found["environment"] = folder.read_environment()
     if folder.status == "done":
         record = folder.read_record()
-        found |= {"metrics": record.metrics, "signatures": record.signatures}
-        found["diverged"] = record.diverged
+        found |= _measured(record)
     for path in (folder.traceback, folder.config):
         if path.exists():
             found[path.stem] = path.read_text(encoding="utf-8", errors="replace")
@@ -87,18 +122,33 @@ def _recorded(record: Record) -> Facts:
     return {
         "run_id": record.run_id,
         "status": "done",
+        "title": run_title(record.settings, record.corpus, len(record.members)),
         "folder": None,
         "environment": {name: getattr(record, name) for name in ("commit", "device", "command")},
+        **_measured(record),
+        "config": yaml.safe_dump(record.config, sort_keys=False, allow_unicode=True),
+    }
+
+
+def _measured(record: Record) -> Facts:
+    return {
+        "main": main_metric([record]) if record.metrics else None,
         "metrics": record.metrics,
         "signatures": record.signatures,
         "diverged": record.diverged,
-        "config": yaml.safe_dump(record.config, sort_keys=False, allow_unicode=True),
     }
+
+
+def main_first(metrics: Mapping[str, float], main: str | None) -> list[tuple[str, float]]:
+    """Return the metrics with their values, the main one first, the others by name."""
+    return sorted(metrics.items(), key=lambda pair: (pair[0] != main, pair[0]))
 
 
 def print_run(found: Facts, config: bool = False) -> None:
     """Print the result of :func:`describe`, with the configuration if it is wanted."""
     print(f"{found['run_id']}  {found['status']}  {found['folder'] or 'record only'}")
+    if found["title"]:
+        print(f"  {found['title']}")
     if "damaged" in found:
         print(f"  damaged    {', '.join(found['damaged'])}")
     for key, value in found.get("environment", {}).items():
@@ -106,7 +156,7 @@ def print_run(found: Facts, config: bool = False) -> None:
         print(f"  {key:10} {'; '.join(f'{k}: {v}' for k, v in parts) or value}")
     metrics = found.get("metrics", {})
     width = max(map(len, metrics), default=0)
-    for metric, number in metrics.items():
+    for metric, number in main_first(metrics, found.get("main")):
         print(f"{metric:{width}} {metric_text(number)}  {found['signatures'][metric]}")
     if found.get("diverged"):
         print(DIVERGED)
@@ -150,7 +200,8 @@ def sweep_status(results_dir: Path, name: str | None) -> Facts:
         state.poll()
         text = run.error if state.status == "failed" else state.text
         progress = text if state.status != "done" and run.path.exists() else ""
-        row = {"run_id": run_id, "status": state.status, "label": label, "progress": progress}
+        status = "interrupted" if state.status == "queued" and run.path.exists() else state.status
+        row = {"run_id": run_id, "status": status, "label": label, "progress": progress}
         rows.append(row)
     jobs = None
     if kept["jobs"] and shutil.which("squeue"):
@@ -172,8 +223,10 @@ def print_status(found: Facts) -> None:
     console.print(f"{found['folder']}\n{found['command']}")
     for row in found["runs"]:
         if row["status"] != "done":
-            console.print(f"{row['run_id']}  {row['status']:8}{row['label']}  {row['progress']}")
+            console.print(f"{row['run_id']}  {row['status']:12}{row['label']}  {row['progress']}")
     if found["jobs"] is not None:
         console.print(f"jobs: {found['jobs'] or 'none in the queue'}")
-    counts = found["counts"].items()
-    console.print(", ".join(f"{number} {status}" for status, number in counts))
+    counts = found["counts"]
+    if {"queued", "interrupted"} & {*counts} and "running" not in counts and not found["jobs"]:
+        console.print(f"nothing is running; continue with: {found['command']}")
+    console.print(", ".join(f"{number} {status}" for status, number in counts.items()))

@@ -459,8 +459,8 @@ def test_show_without_a_run_lists_the_newest_ten(
         folder.mkdir(parents=True)
         os.utime(folder, (place, place))
     assert main(["show", f"results_dir={tmp_path}"]) == 0
-    shown = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert shown == names[:1:-1]
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in rows] == names[:1:-1]
 
 
 SPECIAL = "mü ll[er] {1}=o'k, 'ähm"

@@ -19,8 +19,9 @@ from repro.report.grid import Grid, GridCell, GridColumn, GridRow
 from repro.report.render_html import html_report
 from repro.report.render_markdown import markdown_report
 from repro.report.significance import Comparer
-from repro.report.sweeps import SweepView, main_metric, sweep_view
+from repro.report.sweeps import SweepView, sweep_view
 from repro.results import Archive, ResultsError, publish, run_folder
+from repro.results.labels import main_metric
 from repro.results.sweeps import swept, write_sweep
 
 RIGHT = {"1": 3, "1.5": 8, "2": 5}
