@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from repro.results import load
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "tests" / "console_blocks.sh"
 TUTORIALS = sorted((ROOT / "docs").glob("add-a-*.md"))
@@ -42,12 +44,35 @@ def test_a_page_in_a_checkout(page: Path, shell: dict[str, str], tmp_path: Path)
         if path.name not in (".venv", "results", "data"):
             (checkout / path.name).symlink_to(path)
     (checkout / ".venv").symlink_to(sys.prefix)  # what `make reproduce` would install
-    run(page, shell, checkout)
+    printed = run(page, shell, checkout)
     assert (tmp_path / "results" / "demo" / "report.html").exists()
     # Sessions of Python see the results of the commands.
     session = [sys.executable, "-m", "doctest", str(page)]
     done = subprocess.run(session, cwd=checkout, env=shell, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+    if page.stem == "first-hour":
+        succeeded(page, printed, checkout, tmp_path / "results")
+
+
+def succeeded(page: Path, printed: str, checkout: Path, results: Path) -> None:
+    """Check what a reader of the first hour would: answers, numbers, and files that it names."""
+    answers = printed.partition("--best test/bleu data.folder=proverbs")[2].splitlines()
+    assert answers[1] == "make haste slowly"
+    runs = load(results)
+    assert runs["data.corpus"].value_counts()["proverbs"] == 1
+    mine = runs[(runs["data.corpus"] == "demo_translation") & (runs["mapping.alpha"] == 1.5)]
+    tex = (checkout / "table.tex").read_text(encoding="utf-8")
+    (row,) = [line.split(" & ") for line in tex.splitlines() if line.startswith("1.5 &")]
+    assert float(row[1].split()[0]) == pytest.approx(mine["test/bleu"].mean(), abs=0.006)
+    assert int(row[-1].split()[0]) == len(mine) > 0
+    text = page.read_text(encoding="utf-8")
+    named = {*re.findall(r"`results/(demo/[^`]+)`", text)}
+    written = {*re.findall(r"(?:--heatmap|>) (\w+\.\w+)$", text, re.MULTILINE)}
+    named -= {"demo/tables/<paper>/<table>.tex"}  # runs that were made tiny fill no cell
+    assert len(named) == 3
+    assert written == {"attention.svg", "proverb.svg", "table.tex"}
+    assert [name for name in named if not [*results.glob(re.sub("<[^>]+>", "*", name))]] == []
+    assert [name for name in written if not (checkout / name).is_file()] == []
 
 
 def test_a_tutorial_in_a_folder_of_its_own(shell: dict[str, str], tmp_path: Path) -> None:
