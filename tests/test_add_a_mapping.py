@@ -79,3 +79,50 @@ def test_its_settings_are_checked(page: Page) -> None:
 def test_a_name_that_exists_is_refused(page: Page) -> None:
     page.write("repro/mappings/mine.py", "MAPPINGS = {'softmax': None}\n")
     assert "mappings 'softmax' is declared twice" in page.refuse("run", "mapping=sparsemax")
+
+
+BARE = """
+from repro.mappings import ProbabilityMap, softmax
+
+
+class Bare(ProbabilityMap):
+    def forward(self, scores, mask=None, dim=-1):
+        return softmax(scores, mask=mask, dim=dim)
+
+
+MAPPINGS = {"bare": Bare}
+"""
+
+
+def test_attention_needs_no_regularizer_and_a_loss_does(page: Page) -> None:
+    page.write("repro/mappings/bare.py", BARE)
+    page.write("conf/mapping/bare.yaml", "defaults: [base_unbounded, _self_]\nname: bare\n")
+    page.write("conf/loss/bare.yaml", "defaults: [base_loss, _self_]\nname: bare\n")
+    page.succeed("run", "mapping=bare")
+    failed = page.run("run", "mapping=bare", "loss=bare")
+    assert "omega" in failed.stderr
+    assert failed.stderr.count("\n") <= 3
+
+
+def test_a_module_of_settings_that_fails_costs_one_line_where_it_is_used(page: Page) -> None:
+    name = "repro/config/schema/rowk.py"
+    page.write(name, "\n\n\nfrom repro.config.schema.structure import StructureConfig\n")
+    done = page.succeed("run", "mapping=lengthmax", "-q")
+    (line,) = done.stderr.splitlines()
+    assert f"{page.folder / 'extension' / name}:4: " in line
+    assert page.succeed("--help").stderr == ""
+
+
+@pytest.mark.parametrize("text", ["import nothing_of_this_name\n", "MAPPINGS = {\n"])
+def test_a_mapping_that_fails_is_refused_with_file_and_line(page: Page, text: str) -> None:
+    page.write("repro/mappings/broken.py", text)
+    (line,) = page.run("run", "mapping=lengthmax", "-q").stderr.splitlines()[-1:]
+    assert "broken.py:1: " in line
+
+
+def test_what_a_file_of_a_choice_lacks_is_said_in_one_line(page: Page) -> None:
+    page.write("repro/mappings/bare.py", BARE)
+    assert "conf/mapping/bare.yaml" in page.refuse("run", "mapping=bare")
+    page.write("conf/mapping/bare.yaml", "defaults: [base_unbounded, _self_]\nnam: bare\n")
+    (line,) = page.refuse("run", "mapping=bare").splitlines()
+    assert "mapping/bare.yaml: unknown key 'nam'" in line

@@ -34,7 +34,13 @@ from repro.config import schema
 from repro.config.errors import ConfigError, require_extra
 from repro.config.identity import NUISANCE, changes_numbers
 from repro.config.loading import yaml_problem
-from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
+from repro.config.paths import (
+    conf_dir,
+    conf_dirs,
+    default_data_dir,
+    default_results_dir,
+    extension_dirs,
+)
 from repro.config.schema.registry import registered_schemas, run_class
 from repro.errors import meant, require_utf8
 
@@ -359,7 +365,15 @@ def explain(error: BaseException) -> str:
         require_extra(f"{group}={option}")
         choices = group_choices(group)
         hint = meant(option, choices)
-        return f"no {group} {option!r}{hint}; choose {group}= one of {', '.join(choices)}"
+        own = (
+            f"; an extension declares it in conf/{group}/{option}.yaml" if extension_dirs() else ""
+        )
+        return f"no {group} {option!r}{hint}; choose {group}= one of {', '.join(choices)}{own}"
+    if wrong := re.search(r"In '(\w+)/(\w+)'[\s\S]*Key '(\w+)' not in '(\w+)'", text):
+        group, option, key, owner = wrong.groups()
+        named = {one.__name__: one for one in registered_schemas().get(group, {}).values()}
+        if owner in named:
+            return f"{group}/{option}.yaml: {_unknown_key(key, named[owner])}"
     for one in causes:
         if isinstance(one, ConfigAttributeError | ConfigKeyError) and is_dataclass(one.object_type):
             return _unknown_key(str(one.key), one.object_type)
@@ -370,7 +384,7 @@ def explain(error: BaseException) -> str:
         return f"no group {unused[1]!r}{meant(unused[1], known)}; the groups are {', '.join(known)}"
     if several := re.search(r"Ambiguous value for argument '([^']+)'", text):
         key, _, values = several[1].partition("=")
-        listed = "" if key in groups() else f", or write a list, {key}=[{values}]"
+        listed = f", or write a list, {key}=[{values}]" if _takes_list(key) else ""
         return f"{several[1]}: several values; sweep with `run -m`{listed}"
     if wrong := _WRONG_TYPE.search(text):
         key, value, kind = wrong.groups()
@@ -382,7 +396,11 @@ def explain(error: BaseException) -> str:
 
 def unreadable(override: str) -> str:
     """Explain that an override is not ``KEY=VALUE``, and how to quote its value in a shell."""
-    key, _, value = override.partition("=")
+    key, equals, value = override.partition("=")
+    if not equals:
+        choices = ", ".join(group_choices(key)) if key in groups() else ""
+        expected = f"{key}= one of {choices}" if choices else "KEY=VALUE"
+        return f"cannot read {override!r}; expected {expected}"
     if value.endswith(","):
         return f"cannot read {override!r}; write the values without spaces, as {override}VALUE"
     escaped = value.replace('"', '\\"')
@@ -398,8 +416,37 @@ def unreadable(override: str) -> str:
 
 
 def _unknown_key(key: str, owner: Any) -> str:
+    """Explain that a key is unknown, with the valid ones, or where else there is such a key."""
     valid = [field.name for field in fields(owner)]
-    return f"unknown key {key!r}{meant(key, valid)}; valid keys here: {', '.join(valid)}"
+    elsewhere = ""
+    if issubclass(owner, schema.RunConfig):
+        names = {one.rpartition(".")[2] for one in _keys()}
+        near = {key} & names or {name for name in names if name.endswith(f"_{key}")}
+        found = [one for one in _keys() if one.rpartition(".")[2] in near]
+        elsewhere = f" (did you mean {' or '.join(found[:3])}?)" if found else ""
+    else:
+        for group, options in registered_schemas().items():
+            having = [name for name, one in options.items() if key in {f.name for f in fields(one)}]
+            having = [name for name in having if name in group_choices(group)]
+            if owner in options.values() and having:
+                elsewhere = f" (it is a key of {group}={', '.join(having)})"
+    hint = elsewhere or meant(key, valid)
+    return f"unknown key {key!r}{hint}; valid keys here: {', '.join(valid)}"
+
+
+def _keys() -> dict[str, Any]:
+    """Map the keys of all groups, such as ``mapping.alpha``, to their types."""
+    return {
+        f"{group}.{name}": kind
+        for group, options in registered_schemas().items()
+        for option in options.values()
+        for name, kind in get_type_hints(option).items()
+        if name in {field.name for field in fields(option)}
+    }
+
+
+def _takes_list(key: str) -> bool:
+    return "list[" in str(_keys().get(key))
 
 
 _FOLDER = re.compile(r"\+{0,2}(results_dir|data_dir|data\.folder)=.+", re.DOTALL)

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from traceback import extract_tb
+from types import ModuleType
 from typing import Any
 
 from repro.config.errors import ConfigError
@@ -43,6 +45,28 @@ def extended(package: str) -> list[str]:
     return [str(folder.joinpath(*package.split("."))) for folder in extension_dirs()]
 
 
+def import_extension(name: str) -> ModuleType:
+    """Import a module that may belong to an extension.
+
+    Raises:
+        ConfigError: a file of an extension fails; names the file and the line.
+    """
+    try:
+        return import_module(name)
+    except ConfigError:
+        raise
+    except Exception as error:
+        places = [(one.filename, one.lineno) for one in extract_tb(error.__traceback__)]
+        if isinstance(error, SyntaxError):
+            places.append((error.filename or "", error.lineno))
+        folders = extension_dirs()
+        for file, line in reversed(places):
+            if any(Path(file).is_relative_to(folder) for folder in folders):
+                kind = type(error).__name__
+                raise ConfigError(f"{file}:{line}: {kind}: {error}") from error
+        raise
+
+
 def declared_in(
     package: str, path: Iterable[str], attribute: str, known: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
@@ -56,11 +80,11 @@ def declared_in(
         known: declarations to start from.
 
     Raises:
-        ConfigError: a name is declared twice.
+        ConfigError: a name is declared twice, or a module of an extension fails.
     """
     found = dict(known or {})
     for module in walk_packages(path, f"{package}."):
-        declared = getattr(import_module(module.name), attribute, ())
+        declared = getattr(import_extension(module.name), attribute, ())
         pairs = ((one.name, one) for one in declared)
         for name, one in declared.items() if isinstance(declared, Mapping) else pairs:
             if name in found:

@@ -56,9 +56,12 @@ class ProbabilityMap(nn.Module, ABC):
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         """Return the distribution, with the shape and dtype of ``scores``."""
 
-    @abstractmethod
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
-        """Return ``Ω(p)``, the shape of ``probs`` without ``dim``; zero on one-hot rows."""
+        """Return ``Ω(p)``, the shape of ``probs`` without ``dim``; zero on one-hot rows.
+
+        Attention does not need it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} defines no omega, which losses need")
 
     def value(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         r"""Return ``max_Ω(z) = <p, z> - Ω(p)``; its gradient is ``p``.

@@ -116,8 +116,15 @@ def build_bounded_mapping(config: BoundedConfig) -> ProbabilityMap:
 
 
 def build_loss_mapping(config: FenchelYoungLossConfig) -> ProbabilityMap:
-    """Create the mapping of a loss, which also turns the trained scores into probabilities."""
-    return _mapping(config)
+    """Create the mapping of a loss, which also turns the trained scores into probabilities.
+
+    Raises:
+        ConfigError: there is no mapping of this name, or it has no regularizer.
+    """
+    mapping = _mapping(config)
+    if type(mapping).omega is ProbabilityMap.omega:
+        raise ConfigError(f"loss={config.name}: {type(mapping).__name__} defines no omega")
+    return mapping
 
 
 def build_linear_loss(config: FenchelYoungLossConfig, ignore_index: int) -> LinearEntmaxLoss | None:
@@ -142,7 +149,7 @@ def build_structure(config: StructureConfig) -> Structure:
     """
     settings = asdict(config)
     known = STRUCTURES | _extensions(repro.structures, "STRUCTURES")
-    structure: Structure = _known(known, "structure", settings.pop("name"))(**settings)
+    structure: Structure = _built(known, "structure", settings)
     return structure
 
 
@@ -160,7 +167,18 @@ def build_structured_loss(config: StructuredLossConfig, structure: Structure) ->
 def _mapping(config: MappingConfig | FenchelYoungLossConfig) -> ProbabilityMap:
     settings = asdict(config)
     known = _MODULES | _extensions(repro.mappings, "MAPPINGS")
-    return _known(known, "mapping", settings.pop("name"))(**settings)
+    mapping: ProbabilityMap = _built(known, "mapping", settings)
+    return mapping
+
+
+def _built(choices: Mapping[str, Callable[..., Any]], kind: str, settings: dict[str, Any]) -> Any:
+    """Call a choice with its settings; what an extension's class lacks is refused in one line."""
+    name = settings.pop("name")
+    build = _known(choices, kind, name)
+    try:
+        return build(**settings)
+    except TypeError as error:
+        raise ConfigError(f"{kind}={name}: {error}") from error
 
 
 def _known(choices: Mapping[str, ChoiceT], kind: str, name: str) -> ChoiceT:

@@ -205,3 +205,31 @@ def test_composition_does_not_depend_on_the_working_directory(
     here = compose_run(["seed=3"])
     monkeypatch.chdir(str(tmp_path))
     assert compose_run(["seed=3"]) == here
+
+
+@pytest.mark.parametrize(
+    ("overrides", "hint"),
+    [
+        (["learning_rate=0.01"], "training.learning_rate"),
+        (["epochs=3"], "training.max_epochs"),
+        (["beam_size=3"], "decoding.beam_size"),
+        (["alpha=1.5"], "mapping.alpha"),
+        (["mapping=sparsemax", "mapping.alpha=1.5"], "mapping=entmax"),
+    ],
+)
+def test_keys_of_other_groups_are_suggested(overrides: list[str], hint: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(hint)):
+        compose_run(overrides)
+
+
+@pytest.mark.parametrize("override", ["seed=1,2", "mapping.alpha=1,1.5", "task"])
+def test_no_advice_is_refused_in_turn(override: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        compose_run([override])
+    assert "list" not in str(caught.value)
+    assert '""' not in str(caught.value)
+
+
+def test_a_group_without_a_choice_names_its_choices() -> None:
+    with pytest.raises(ConfigError, match=r"task= one of .*nmt"):
+        compose_run(["task"])

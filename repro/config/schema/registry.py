@@ -1,13 +1,17 @@
 """Registry of the schemas in the modules of the package: a new task only adds a module."""
 
+import logging
 from functools import cache
-from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, get_type_hints
 
 import repro.config.schema as package
+from repro.config.errors import ConfigError
+from repro.config.paths import import_extension
 from repro.config.schema.run import RunConfig
+
+_log = logging.getLogger(__name__)
 
 
 @cache
@@ -36,9 +40,16 @@ def _run_classes() -> dict[Any, type[RunConfig]]:
     return {get_type_hints(run)["task"]: run for run in runs}
 
 
+@cache
 def _modules() -> list[ModuleType]:
-    names = (module.name for module in iter_modules(package.__path__))
-    return [import_module(f"{package.__name__}.{name}") for name in names]
+    """Import the modules of the package; one of an extension that fails is left out."""
+    found = []
+    for module in iter_modules(package.__path__):
+        try:
+            found.append(import_extension(f"{package.__name__}.{module.name}"))
+        except ConfigError as error:  # what does not use it works
+            _log.warning("%s; left out", error)
+    return found
 
 
 def run_class(task: Any) -> type[RunConfig]:
