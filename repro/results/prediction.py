@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -97,6 +98,28 @@ class Prediction:
         return {
             key: value for key, value in row.items() if key in always or value or value is False
         }
+
+    def _repr_html_(self) -> str:
+        """Render the output and the weights for a notebook: shades, and dots for exact zeros."""
+        found = f"<p>{escape(self.output)}</p>"
+        for one in (self.attention, self.reverse):
+            if one is not None:
+                head = "".join(f"<th>{escape(word)}</th>" for word in one.columns)
+                rows = [
+                    f"<tr><th>{escape(word)}</th>{''.join(map(_shaded, weights))}</tr>"
+                    for word, weights in zip(one.rows, one.weights.tolist(), strict=True)
+                ]
+                found += f"<table><tr><th></th>{head}</tr>{''.join(rows)}</table>"
+        return found
+
+
+def _shaded(weight: float) -> str:
+    """Return the cell of a weight."""
+    if weight == 0:
+        return '<td style="text-align:center">·</td>'
+    ink = "white" if weight > 0.5 else "black"
+    shade = f"background:rgba(8,48,107,{0.1 + 0.9 * weight:.2f});color:{ink}"
+    return f'<td style="{shade}">{weight:.2f}</td>'
 
 
 def shorten(value: float) -> float:

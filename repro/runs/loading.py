@@ -10,12 +10,14 @@ from typing import Any
 
 from repro.config.compose import RESTORED_CHANGES, restore_run
 from repro.config.errors import ConfigError
+from repro.config.identity import flattened, settings
 from repro.config.paths import default_results_dir
 from repro.config.schema import RunConfig
 from repro.errors import UserError
 from repro.evaluation.metrics import metric_of
 from repro.results import ResultsError, RunFolder, find_run, load
 from repro.results.frame import selected
+from repro.results.labels import result_text, run_title
 from repro.results.prediction import Prediction, Wanted
 from repro.runs.device import prepare_device
 from repro.runs.environment import enough_memory
@@ -28,7 +30,7 @@ DETAILED_POOL = 500
 """Size of a pool for predictions with weights."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LoadedRun:
     """Trained model of a run, ready for new inputs.
 
@@ -36,11 +38,17 @@ class LoadedRun:
         run_id: identity of the run.
         config: its configuration, with the overrides of :func:`load_run`.
         model: the model with the code of its task.
+        result: its main metric with the value; empty if it is unknown.
     """
 
     run_id: str
     config: RunConfig
     model: Predictor[Any]
+    result: str = ""
+
+    def __repr__(self) -> str:
+        title = run_title(flattened(settings(self.config)), self.config.data.corpus)
+        return ", ".join(filter(None, [f"{self.run_id}: {title}", self.result]))
 
     @property
     def label(self) -> str:
@@ -50,13 +58,13 @@ class LoadedRun:
         return chosen.name if alpha is None else f"{chosen.name}, α = {alpha:g}"
 
     def predict(
-        self, inputs: Iterable[str | Sequence[str]], n_best: int = 1, weights: bool = True
+        self, inputs: str | Iterable[str | Sequence[str]], n_best: int = 1, weights: bool = True
     ) -> list[Prediction]:
         """Predict inputs that fit in memory.
 
         Args:
-            inputs: each in the format of ``repro predict``: a line, or a sentence in CoNLL-U; a
-                sequence of texts stands for fields joined by TAB.
+            inputs: one text, or several, each in the format of ``repro predict``: a line, or a
+                sentence in CoNLL-U; a sequence of texts stands for fields joined by TAB.
             n_best: number of best outputs in ``Prediction.n_best``, at most ``beam_size``.
             weights: whether predictions have attention and candidate structures.
 
@@ -64,7 +72,8 @@ class LoadedRun:
             DataError: an input is malformed or too long.
         """
         examples: list[Any] = []
-        for number, one in enumerate(inputs, start=1):
+        every = [inputs] if isinstance(inputs, str) else inputs
+        for number, one in enumerate(every, start=1):
             text = one if isinstance(one, str) else "\t".join(one)
             lines = enumerate(text.strip("\n").split("\n"), start=1)
             examples += self.model.read(lines, Path(f"input {number}"))
@@ -126,7 +135,8 @@ def load_run(run: str | Path, *overrides: str, results_dir: str | Path | None = 
             raise ConfigError(f"{one}: a prediction takes decoding.KEY=..., hardware=...")
     config = restore_run(folder.verified(folder.config), overrides)
     # What the evaluation tuned is recorded under the name of the setting.
-    measured = folder.read_record().metrics if folder.record.exists() else {}
+    record = folder.read_record() if folder.record.exists() else None
+    measured = record.metrics if record else {}
     search = vars(config.decoding) if config.decoding else {}
     tuned = [
         f"decoding.{key}={measured[f'dev/{key}']}" for key in search if f"dev/{key}" in measured
@@ -134,7 +144,8 @@ def load_run(run: str | Path, *overrides: str, results_dir: str | Path | None = 
     if tuned:
         config = restore_run(folder.config, [*tuned, *overrides])
     config.results_dir = str(root)
-    return LoadedRun(folder.run_id, config, _model(folder, config))
+    result = result_text(record) if record else ""
+    return LoadedRun(folder.run_id, config, _model(folder, config), result)
 
 
 def _folder(run: str, root: Path) -> RunFolder:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import os
 import re
 import stat
@@ -46,6 +47,8 @@ def _sorted(parsed: Namespace) -> tuple[list[str], Path | None, list[str], list[
     drawing = parsed.heatmap
     if drawing is not None and drawing.suffix not in _DRAWINGS:
         raise ConfigError(f"--heatmap {drawing}: expected a file {', '.join(_DRAWINGS)}")
+    if files and parsed.text and not files[-1].exists():
+        raise ConfigError(f"{files[-1]}: expected a run, by its identity, or a folder of one")
     if len(files) > 1 or (files and parsed.text):
         raise ConfigError(f"{files[-1]}: expected one file of inputs, or --text")
     if parsed.n_best < 1 or (parsed.n_best > 1 and not parsed.json):
@@ -86,6 +89,8 @@ def print_predictions(parsed: Namespace, results_dir: Path) -> None:
     if parsed.best is not None:
         names = [best_run(results_dir, parsed.best, filters)]
     runs = [load_run(name, *changes, results_dir=results_dir) for name in names]
+    if parsed.best is not None and logging.getLogger("repro").isEnabledFor(logging.INFO):
+        print(f"best: {runs[0]!r}", file=sys.stderr)
     several, drawn = len(runs) > 1, list[Mapping[str, Prediction]]()
     for run in runs:
         twice = [one.label for one in runs].count(run.label) > 1

@@ -272,6 +272,40 @@ def test_inputs_in_memory_are_named_by_their_number(folder: RunFolder) -> None:
         run.predict([inputs_of(folder, languages_of(folder)[0])[0], "lemma"])
 
 
+def test_one_text_is_one_input(folder: RunFolder) -> None:
+    run, text = repro.load(folder.path), inputs_of(folder, languages_of(folder)[0])[0]
+    (one,) = run.predict(text)
+    assert one.line == run.predict([text])[0].line
+
+
+def test_a_notebook_shows_a_run_in_one_line_and_a_prediction_as_a_table(
+    folder: RunFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, text = repro.load(folder.path), inputs_of(folder, languages_of(folder)[0])[0]
+    metrics = folder.read_record().metrics
+    assert repr(run).startswith(f"{folder.run_id}: morphology: ")
+    assert f"test/accuracy {metrics['test/accuracy']:.2f}" in repr(run)
+    assert "\n" not in repr(run)
+    one = run.predict(text)[0]
+    assert one.attention is not None
+    table = ElementTree.fromstring(f"<div>{one._repr_html_()}</div>").find("table")
+    assert table is not None
+    head, *rows = table.findall("tr")
+    assert len(head) == 1 + len(one.attention.columns)
+    cells = [[cell.text for cell in row.findall("td")] for row in rows]
+    zeros = [[weight == 0 for weight in row] for row in one.attention.weights.tolist()]
+    assert [[text == "·" for text in row] for row in cells] == zeros
+    assert main(["predict", "--best", "test/accuracy", "--text", text, root_of(folder)]) == 0
+    assert repr(run) in capsys.readouterr().err
+
+
+def test_a_word_that_is_no_run_is_named(
+    folder: RunFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", "nope", "--text", "x", root_of(folder)]) == 2
+    assert "nope: expected a run" in capsys.readouterr().err
+
+
 def test_an_interrupt_ends_quietly(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
