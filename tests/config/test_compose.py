@@ -19,7 +19,7 @@ from repro.config.compose import (
 )
 from repro.config.paths import conf_dir
 from repro.config.schema.mapping import EntmaxConfig
-from repro.config.schema.morphology import MorphologyConfig
+from repro.config.schema.morphology import MorphologyConfig, MorphologyRun
 from repro.config.schema.registry import registered_schemas, run_class
 
 
@@ -31,6 +31,21 @@ def test_defaults_and_overrides() -> None:
     assert run.training.validate_every == 10
     assert run.seed == 0
     assert run.model.hidden_size == run.model.embedding_size == 300
+
+
+@pytest.mark.parametrize(
+    ("scale", "length"),
+    [("full", (100_000, 0.0, 100)), ("subset", (None, 1e-6, 60)), ("small", (None, 1e-6, 60))],
+)
+def test_inflection_has_the_length_of_the_released_program_at_full_scale_only(
+    scale: str, length: tuple[int | None, float, int]
+) -> None:
+    run = compose_run(["task=morphology", f"scale={scale}"])
+    assert isinstance(run, MorphologyRun)
+    training = run.training
+    assert (training.max_steps, training.min_learning_rate, run.decoding.max_length) == length
+    epochs = compose_run(["task=morphology", "scale=full", "training.max_steps=null"]).training
+    assert (epochs.max_steps, epochs.max_epochs) == (None, 30)
 
 
 @pytest.mark.parametrize(
