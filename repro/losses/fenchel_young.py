@@ -20,8 +20,9 @@ from repro.mappings._arguments import (
     integer,
     is_concrete,
 )
-from repro.mappings._conjugate import WithGradient
-from repro.mappings._entmax import apply_jacobian
+from repro.mappings._autograd import DifferentiableFunction
+from repro.mappings._conjugate import WithGradient, entmax_loss_backward
+from repro.mappings._entmax import EntmaxFunction, apply_jacobian
 from repro.mappings.kernels import dispatch
 
 Reduction = Literal["mean", "sum", "none"]
@@ -95,8 +96,8 @@ class FenchelYoungLoss(nn.Module):
         Raises:
             TypeError: scores are not floating point, or targets are not ``long``.
             ValueError: the target's shape is not that of the scores without the last axis.
-            IndexError: a target is not a class (on accelerators, and under ``torch.compile`` or
-                ``vmap``, PyTorch's own checks apply).
+            IndexError: a target is not a class (on accelerators the loss is NaN or PyTorch's own
+                checks apply, as they do under ``torch.compile`` or ``vmap``).
         """
         if target.dtype != torch.long:
             raise TypeError(f"target must hold class indices (torch.long), got {target.dtype}")
@@ -186,18 +187,21 @@ def fused_alpha_minus_1(mapping: ProbabilityMap) -> float | None:
 def fused_losses(
     mapping: ProbabilityMap, scores: Tensor, target: Tensor, ignored: int, reduction: Reduction
 ) -> Tensor | None:
-    """Return reduced losses, computed together with ``p`` by a kernel; None if there is no kernel.
+    """Return reduced losses, computed by one kernel; None if there is no kernel.
 
     Arguments are those of :class:`FenchelYoungLoss`, scores in single or double precision.
 
     Raises:
-        IndexError: a target is not a class.
+        IndexError: a target is not a class; on CUDA its loss is NaN.
     """
     alpha_minus_1 = fused_alpha_minus_1(mapping)
-    if alpha_minus_1 is None or alpha_minus_1 < 0 or scores.numel() == 0 or not is_concrete(scores):
+    if alpha_minus_1 is None or alpha_minus_1 < 0 or scores.numel() == 0:
         return None
-    if not dispatch.has_kernel(scores):
+    if not dispatch.has_kernel(scores) or (scores.is_cpu and not is_concrete(scores)):
         return None
+    if not scores.is_cpu:
+        each: Tensor = StreamedLossFunction.run(scores, target, alpha_minus_1, ignored)[0]
+        return reduce_losses(each, target == ignored, reduction)
     losses: Tensor = _apply(scores, target, alpha_minus_1, ignored, reduction)[0]
     # log_softmax does not follow the mapping's rules for infinite scores.
     return losses if alpha_minus_1 or bool(losses.isfinite().all()) else None
@@ -254,3 +258,41 @@ class EntmaxLossFunction(Function):
 
 _apply = super(Function, EntmaxLossFunction).apply
 """``Function.apply`` without its handling of functorch, which is slower than a small kernel."""
+
+
+class StreamedLossFunction(DifferentiableFunction):
+    """Compute losses on CUDA, whose backward pass computes ``p`` anew from the scores.
+
+    Writing ``p`` and reading it again would take as long as the whole computation.
+    """
+
+    @staticmethod
+    def forward(
+        scores: Tensor, target: Tensor, alpha_minus_1: float, ignored: int
+    ) -> tuple[Tensor, Tensor]:
+        """Return losses, and the numbers of each row from which ``p`` is computed."""
+        found: tuple[Tensor, Tensor] = dispatch.launch(
+            "fenchel_young", scores, target, alpha_minus_1, ignored
+        )
+        return found
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        """Save scores and numbers."""
+        scores, target, ctx.alpha_minus_1, ctx.ignored = inputs
+        ctx.save_for_backward(scores, target, output[1])
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+        """Return ``g (p - e_y)``, differentiable again if that is asked for."""
+        scores, target, numbers = ctx.saved_tensors
+        settings = ctx.alpha_minus_1, ctx.ignored
+        if dispatch.differentiable_once(scores, grads[0]):
+            moved: Tensor = dispatch.launch(
+                "fenchel_young_backward", scores, numbers, target, grads[0], *settings
+            )
+        else:
+            probs = EntmaxFunction.run(scores, ctx.alpha_minus_1, False)
+            moved = entmax_loss_backward(probs, target, grads[0], ctx.ignored)
+        return moved, None, None, None

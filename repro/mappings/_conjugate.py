@@ -65,6 +65,20 @@ def entmax_loss_backward(probs: Tensor, target: Tensor, grads: Tensor, ignored: 
     return (weight * probs).scatter_add(-1, chosen, -weight)
 
 
+@in_torch
+def fenchel_young(scores: Tensor, target: Tensor, r: float, ignored: int) -> tuple[Tensor, Tensor]:
+    """Return the losses of :func:`entmax_loss`, and nothing for the backward pass."""
+    return entmax_loss(scores, target, r, ignored)[0], scores.new_empty(0)
+
+
+@in_torch
+def fenchel_young_backward(
+    scores: Tensor, thresholds: Tensor, target: Tensor, grads: Tensor, r: float, ignored: int
+) -> Tensor:
+    """Return ``g (p - e_y)``, zero for rows whose target is ignored; ``p`` is computed anew."""
+    return entmax_loss_backward(entmax_forward(scores, r), target, grads, ignored)
+
+
 def order_terms(probs: Tensor, r: Tensor) -> Tensor:
     """Return the terms, one per entry, of ``∂Ω/∂r = (Σ p L² κ(-r L) - Ω) / (1 + r)``.
 

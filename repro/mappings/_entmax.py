@@ -150,13 +150,8 @@ class EntmaxFunction(DifferentiableFunction):
     @staticmethod
     def forward(scores: Tensor, r: float | Tensor, dense: bool) -> Tensor:
         """Solve by a kernel or in PyTorch."""
-        if _is_softmax(r):
-            # torch's operator returns NaN for rows whose maximum is infinite
-            finite = scores.clamp(max=torch.finfo(scores.dtype).max)
-            empty = scores.amax(-1, keepdim=True) == -torch.inf
-            return finite.softmax(-1).masked_fill_(empty, 0.0)
         name = "entmax_forward_rows" if isinstance(r, Tensor) else "entmax_forward"
-        if dense or not dispatch.has_kernel(scores):
+        if dense or (_is_softmax(r) and scores.is_cpu) or not dispatch.has_kernel(scores):
             return entmax_forward(scores, r)
         given = _of_rows(r, scores) if isinstance(r, Tensor) else r
         probs: Tensor = dispatch.kernel(name, scores)(scores, given)
@@ -206,6 +201,11 @@ def entmax_forward(scores: Tensor, r: float | Tensor) -> Tensor:
     Single precision would lose entries tied at the threshold and, above ``α = 2``, where the
     map is not Lipschitz, all small ones.
     """
+    if _is_softmax(r):
+        # torch's operator returns NaN for rows whose maximum is infinite
+        finite = scores.clamp(max=torch.finfo(scores.dtype).max)
+        empty = scores.amax(-1, keepdim=True) == -torch.inf
+        return finite.softmax(-1).masked_fill_(empty, 0.0)
     centered, top = center(scores, -1)
     wide = in_double(centered)
     if isinstance(r, Tensor):

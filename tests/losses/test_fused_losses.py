@@ -4,11 +4,13 @@ import math
 
 import pytest
 import torch
+from operator_count import Operators
 from tolerances import GRADIENT, LOSS, assert_close
 
 from repro.losses import FenchelYoungLoss, fenchel_young
 from repro.losses.fenchel_young import fused_alpha_minus_1, fused_losses
 from repro.mappings import Entmax, Fusedmax, LearnedAlphaEntmax, Softmax, Sparsemax
+from repro.mappings.kernels import dispatch
 
 MAPS = {
     "softmax": Softmax(),
@@ -98,6 +100,42 @@ def test_second_derivatives_are_those_in_torch(mapping, in_torch):
 
     for ours, theirs in zip(second(), in_torch(second), strict=True):
         assert_close(ours, theirs, GRADIENT)
+
+
+def test_derivatives_of_the_losses_of_cuda(mapping, in_torch, monkeypatch):
+    """Their operators, run in PyTorch: first and second derivatives are those of the CPU."""
+    monkeypatch.setattr(dispatch, "launch", lambda name, *given: dispatch.stand_in(name)(*given))
+    scores, target = draw(6)
+    target[2] = -100
+    weight, vector = torch.rand(6, dtype=torch.float64), torch.randn(6, 6, dtype=torch.float64)
+    order = fused_alpha_minus_1(mapping)
+
+    def derivatives(loss):
+        leaf, upstream = scores.clone().requires_grad_(), weight.clone().requires_grad_()
+        losses = loss(leaf, target)
+        (plain,) = torch.autograd.grad(losses, leaf, upstream, retain_graph=True)
+        (first,) = torch.autograd.grad(losses, leaf, upstream, create_graph=True)
+        return losses, plain, first, *torch.autograd.grad((first * vector).sum(), [leaf, upstream])
+
+    expected = in_torch(derivatives, FenchelYoungLoss(mapping, reduction="none"))
+    found = derivatives(lambda z, y: fenchel_young.StreamedLossFunction.run(z, y, order, -100)[0])
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_close(ours, theirs, GRADIENT)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_a_loss_on_an_accelerator_is_one_operator_each_way(mapping, reduction):
+    scores = torch.zeros(4, 3, 7, device="meta", requires_grad=True)
+    target = torch.zeros(4, 3, dtype=torch.long, device="meta")
+    upstream = torch.zeros((4, 3) if reduction == "none" else (), device="meta")
+    most = {"none": 1, "sum": 2, "mean": 6}[reduction]
+    with Operators() as forward:
+        value = FenchelYoungLoss(mapping, reduction=reduction)(scores, target)
+    assert forward.count <= most + 1  # which targets are ignored
+    with Operators() as backward:
+        value.backward(upstream)
+    assert backward.count <= 3
+    assert scores.grad.shape == scores.shape
 
 
 @pytest.mark.parametrize("bad", [-1, 6, 10**9])

@@ -134,6 +134,13 @@ def _losses_and_like(scores: Tensor, target: Tensor, *_: object) -> tuple[Tensor
     return scores.new_empty(target.shape), _like(scores)
 
 
+def _losses_and_thresholds(
+    scores: Tensor, target: Tensor, order: float, _ignored: int
+) -> tuple[Tensor, Tensor]:
+    dtype = torch.float64 if order > 1 else scores.dtype
+    return scores.new_empty(target.shape), scores.new_empty(4, target.numel(), dtype=dtype)
+
+
 def _groups(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
     return _like(scores), _like(scores).to(torch.int32)
 
@@ -166,6 +173,11 @@ OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
         " -> (Tensor, Tensor)": _losses_and_like,
         "entmax_loss_backward(Tensor probs, Tensor target, Tensor grad, int ignore_index)"
         " -> Tensor": _like,
+        # Losses on CUDA: no distribution is written, only what it can be computed from.
+        "fenchel_young(Tensor scores, Tensor target, float order, int ignore_index)"
+        " -> (Tensor, Tensor)": _losses_and_thresholds,
+        "fenchel_young_backward(Tensor scores, Tensor thresholds, Tensor target, Tensor grad,"
+        " float order, int ignore_index) -> Tensor": _like,
     },
     "norm": {
         "sq_pnorm_max_forward(Tensor scores, float p) -> Tensor": _like,
@@ -305,12 +317,15 @@ def _through_table(device: str, name: str) -> Callable[..., Any]:
     return lambda *arguments: launchers[device, name](*arguments)
 
 
+_ONE_DEVICE = {"entmax_loss": ("cpu",), "fenchel_young": ("cuda",)}
+"""Devices of the operators of losses, which save probabilities on the CPU and scores on CUDA."""
+
+
 def _define(family: str, schema: str, empty_results: Callable[..., Any]) -> None:
     """Register an operator with torch, so that ``torch.compile`` can trace it."""
     name = schema[: schema.index("(")]
     _library.define(schema, tags=torch.Tag.pt2_compliant_tag)
-    # Losses are fused where their targets can be checked for free: on the CPU.
-    for device in ("cpu",) if name.startswith("entmax_loss") else ("cpu", "cuda"):
+    for device in _ONE_DEVICE.get(name.removesuffix("_backward"), ("cpu", "cuda")):
         launchers[device, name] = _stub(device, family, name)
         _library.impl(name, _through_table(device, name), device.upper())
     torch.library.register_fake(f"repro::{name}", empty_results, lib=_library)

@@ -7,6 +7,7 @@ the processor are switched off with it: files that need it run themselves in a p
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from importlib import import_module
 
 import numpy
@@ -18,7 +19,7 @@ from repro.mappings.kernels import dispatch
 
 pytest.importorskip("triton")
 
-from triton.runtime.interpreter import InterpretedFunction, ScanOps
+from triton.runtime.interpreter import InterpretedFunction, InterpreterBuilder, ScanOps
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 on_a_device = pytest.mark.skipif(
@@ -113,3 +114,26 @@ if INTERPRETED:
     dispatch._INSTALLED["cpu"] = False
     InterpretedFunction.__call__, InterpretedFunction.run = _call, _start
     ScanOps.generic_scan = _scan
+
+
+@contextmanager
+def traffic():
+    """Count the bytes that interpreted kernels have ``read`` and ``written``."""
+    moved = {"read": 0, "written": 0}
+    load, store = InterpreterBuilder.create_masked_load, InterpreterBuilder.create_masked_store
+
+    def counted(pointers, mask):
+        return int(mask.data.sum()) * pointers.get_element_ty().primitive_bitwidth // 8
+
+    def loading(self, pointers, mask, *others):
+        moved["read"] += counted(pointers, mask)
+        return load(self, pointers, mask, *others)
+
+    def storing(self, pointers, value, mask, *others):
+        moved["written"] += counted(pointers, mask)
+        return store(self, pointers, value, mask, *others)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(InterpreterBuilder, "create_masked_load", loading)
+        patch.setattr(InterpreterBuilder, "create_masked_store", storing)
+        yield moved

@@ -111,7 +111,15 @@ def _bytes(scores: Tensor) -> Tensor:
     return scores.to(torch.uint8)
 
 
+def _loss(scores: Tensor, order: float) -> None:
+    """Launch the kernels of a loss and of its backward pass."""
+    target = scores.new_zeros(len(scores), dtype=torch.long)
+    losses, thresholds = entmax.fenchel_young(scores, target, order, -100)
+    entmax.fenchel_young_backward(scores, thresholds, target, losses, order, -100)
+
+
 CALLS: dict[str, Callable[[Tensor], object]] = {
+    "softmax": lambda z: entmax.entmax_forward(z, 0.0),
     "sparsemax": lambda z: entmax.entmax_forward(z, 1.0),
     "1.5-entmax": lambda z: entmax.entmax_forward(z, 0.5),
     "entmax, 1 < α < 2": lambda z: entmax.entmax_forward(z, 0.3),
@@ -122,6 +130,11 @@ CALLS: dict[str, Callable[[Tensor], object]] = {
     "entmax, backward": lambda z: entmax.entmax_backward(z, z, 0.3),
     "entmax, α > 2, backward": lambda z: entmax.entmax_backward(z, z, 2.0),
     "entmax, α per row, backward": lambda z: entmax.entmax_backward_rows(z, z, _parameters(z)),
+    "softmax, loss": lambda z: _loss(z, 0.0),
+    "sparsemax, loss": lambda z: _loss(z, 1.0),
+    "1.5-entmax, loss": lambda z: _loss(z, 0.5),
+    "entmax, loss, 1 < α < 2": lambda z: _loss(z, 0.3),
+    "entmax, loss, α > 2": lambda z: _loss(z, 2.0),
     "csoftmax": lambda z: bounded.bounded_forward(z, z, 0.0, 0.0),
     "csparsemax": lambda z: bounded.bounded_forward(z, z, 1.0, 0.0),
     "budget": lambda z: bounded.budget_forward(z, 1.0),

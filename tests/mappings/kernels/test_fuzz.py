@@ -6,7 +6,7 @@ import pytest
 import torch
 from fuzz import Draw, batch, deviation, not_optimal, off_total, widened
 from interpreter import INTERPRETED, KERNEL, run_in_the_interpreter
-from tolerances import ADVERSARIAL, GRADIENT
+from tolerances import ADVERSARIAL, GRADIENT, LOSS
 from torch import Tensor
 
 from repro.mappings.kernels import dispatch
@@ -17,9 +17,11 @@ from repro.mappings.kernels.cuda import policy
 
 TYPES = (torch.float32, torch.float64)
 ORDERS = [(0.02,), (0.1,), (0.5,), (0.75,), (1.0,), (1.5,), (2.0,), (4.0,), (14.0,)]
+LOSSES = [0.0, 0.0, 0.02, 0.1, 0.5, 0.5, 0.75, 1.0, 1.0, 1.5, 4.0]
+"""Orders of losses, in single and double precision in turn."""
 NORMS = [(1.1,), (1.5,), (1.9,)]
 FORWARD = {
-    "entmax_forward": ORDERS,
+    "entmax_forward": [(0.0,), *ORDERS],
     "entmax_forward_rows": [()],
     "sq_pnorm_max_forward": NORMS,
     "bounded_forward": [(0.0,), (1.0,)],
@@ -142,6 +144,29 @@ def wrong_status(probs, status, given):
     return (at_upper | ((status == 0) & (probs != 0)) | ((status == 1) & ~(probs > 0))).any(-1)
 
 
+def check_losses(kernel, order, dtype, n, count):
+    """Compare losses and gradients with the operators in PyTorch in double precision."""
+    draw = Draw(zlib.crc32(f"loss {order} {dtype} {n}".encode()))
+    scores, grad = draw.scores(count, n).to(dtype), draw.normal(count).to(dtype)
+    target = draw.integers(0, n, count)
+    # Half of the targets are the best entries, whose losses are small.
+    target = torch.where(draw.uniform(count) < 0.5, scores.nan_to_num().argmax(-1), target)
+    target[draw.uniform(count) < 0.1] = -100
+    losses, thresholds = kernel("fenchel_young", scores, target, order, -100)
+    wanted, _ = dispatch.torch_code["entmax_loss"](scores.double(), target, order, -100)
+    # Infinite scores count as the largest number of the type.
+    wanted = torch.where(wanted.isinf(), wanted, wanted.clamp(max=torch.finfo(dtype).max))
+    none(deviation(losses[:, None], wanted[:, None]) > LOSS[dtype])
+    moved = kernel("fenchel_young_backward", scores, thresholds, target, grad, order, -100)
+    none(moved[target == -100] != 0)
+    wide = scores.double(), thresholds, target, grad.double(), order, -100
+    exact = dispatch.torch_code["fenchel_young_backward"](*wide)
+    errors = deviation(moved, exact).masked_fill(target == -100, 0.0)
+    if dtype == torch.float64 and order > 1:  # rounding a score changes shares by more
+        errors = errors.masked_fill((moved.isnan() == exact.isnan()).all(-1), 0.0)
+    none(errors > 4 * ADVERSARIAL[dtype])
+
+
 every_case = pytest.mark.parametrize(
     ("name", "settings", "dtype"),
     [(*case, dtype) for case in CASES for dtype in TYPES],
@@ -160,6 +185,24 @@ on_kernels = pytest.mark.parametrize("kernel", [KERNEL])
 def test_rows(kernel, name, settings, dtype):
     for n, count in SHAPES.values():
         check(kernel, name, settings, dtype, n, count)
+
+
+every_loss = pytest.mark.parametrize(
+    ("order", "dtype"), [(order, TYPES[k % 2]) for k, order in enumerate(LOSSES)], ids=str
+)
+
+
+@on_kernels
+@every_loss
+def test_losses(kernel, order, dtype):
+    for n, count in SHAPES.values():
+        check_losses(kernel, order, dtype, n, count)
+
+
+@on_kernels
+@every_loss
+def test_losses_in_chunks(chunks, kernel, order, dtype):
+    check_losses(kernel, order, dtype, *CHUNKED)
 
 
 @on_kernels

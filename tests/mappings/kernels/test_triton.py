@@ -9,7 +9,7 @@ import numpy
 import pytest
 import torch
 from hard_rows import hard_rows, newton_ladder, tied_above_two, tied_tail
-from interpreter import INTERPRETED, KERNEL, on_a_device, run_in_the_interpreter
+from interpreter import INTERPRETED, KERNEL, on_a_device, run_in_the_interpreter, traffic
 from pairwise import pairwise
 from tolerances import ABSOLUTE, ADVERSARIAL, GRADIENT, SUM, assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -356,6 +356,33 @@ def test_workspace_of_the_backward_pass_is_bounded(monkeypatch):
         grouped.grouped_backward(probs, probs.to(torch.int32), probs)
     results = probs.nbytes + probs.numel() * 4
     assert 0 < allocated.total - results <= policy.WORKSPACE_BYTES
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="counts what the interpreter reads and writes")
+@pytest.mark.parametrize(
+    ("order", "held"),
+    [(0.0, True), (0.0, False), (0.3, True), (0.5, True), (1.0, True), (2.0, True)],
+)
+def test_memory_traffic_of_losses_and_softmax(order, held, kernel, request):
+    """Scores are read once and no distribution is written; ignored rows are not read at all."""
+    if not held:
+        request.getfixturevalue("short_chunks")
+    scores, target = drawn(40, count=8), torch.arange(8)
+    target[:2] = -100
+    count, entries, state = 8, 6 * 40, 4 * (8 if order > 1 else 4)
+    with traffic() as forward:
+        losses, thresholds = kernel("fenchel_young", scores, target, order, -100)
+    assert forward["read"] == 4 * (entries + 6) + 8 * count
+    assert forward["written"] == (4 + state) * count
+    with traffic() as backward:
+        kernel("fenchel_young_backward", scores, thresholds, target, losses, order, -100)
+    assert backward["read"] == 4 * entries + 6 * (state + 4) + 8 * count
+    assert backward["written"] == 4 * scores.numel()
+    if order == 0.0:
+        with traffic() as softmax:
+            kernel("entmax_forward", scores, order)
+        assert softmax["read"] == 4 * scores.numel() * (1 if held else 2)
+        assert softmax["written"] == 4 * scores.numel()
 
 
 def test_group_totals_propagate_bad_gradients(kernel):

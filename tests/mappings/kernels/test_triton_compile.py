@@ -23,6 +23,9 @@ LONGEST = 3000
 SAMPLE = [
     *((name, SINGLE, LONGEST) for name in CALLS),
     ("sparsemax", SINGLE, 16384),
+    ("softmax", SINGLE, 16384),
+    ("softmax, loss", SINGLE, 20000),
+    ("1.5-entmax, loss", SINGLE, 8000),
     ("sparsemax", SINGLE, 20000),
     ("entmax, α > 2", SINGLE, 50),
     ("entmax, α per row", SINGLE, 1000),

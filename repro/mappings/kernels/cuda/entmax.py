@@ -6,17 +6,30 @@ from torch import Tensor
 from repro.mappings.kernels.cuda import policy
 from repro.mappings.kernels.cuda.entmax_backward import backward_kernel
 from repro.mappings.kernels.cuda.entmax_solver import forward_kernel
-from repro.mappings.kernels.cuda.launch import numbers_of, run_tiles
+from repro.mappings.kernels.cuda.launch import bits, numbers_of, run_tiles
+from repro.mappings.kernels.cuda.losses import loss_backward_kernel, loss_kernel, softmax_kernel
 
 _RULES = {1.0: 1, 0.5: 2}
 """Rules for orders that need no powers; see ``entmax_solver.py``."""
+_SOFTMAX, _ABOVE_TWO = 5, 4
+_WORK = {_SOFTMAX: policy.EXPONENTIALS, 1: policy.RATIONAL, 2: policy.RATIONAL}
+
+
+def _rule(order: float) -> int:
+    """Return the rule of all orders but zero, which is softmax."""
+    return _ABOVE_TWO if order > 1.0 else _RULES.get(order, 0)
 
 
 def entmax_forward(scores: Tensor, order: float | Tensor) -> Tensor:
     """Compute α-entmax along the last axis; a tensor holds the order of each row, or one for all.
 
-    The order is ``r = α - 1``.
+    The order is ``r = α - 1``; the number zero is softmax, by a kernel of its own.
     """
+    if not isinstance(order, Tensor) and order == 0.0:
+        rows = scores.contiguous()
+        probs = torch.empty_like(rows)
+        run_tiles(softmax_kernel, policy.EXPONENTIALS, rows.element_size(), rows, probs)
+        return probs
     return solve(scores, order)
 
 
@@ -35,9 +48,9 @@ def solve(scores: Tensor, order: float | Tensor, *, probs: Tensor | None = None)
     probs = torch.empty_like(rows) if probs is None else probs
     rule, by_row = 0, isinstance(order, Tensor)
     if not isinstance(order, Tensor):
-        rule = 4 if order > 1.0 else _RULES.get(order, 0)
+        rule = _rule(order)
     # Orders above one need double precision.
-    itemsize = 8 if rule == 4 or by_row else probs.element_size()
+    itemsize = 8 if rule == _ABOVE_TWO or by_row else probs.element_size()
     run_tiles(
         forward_kernel, policy.RATIONAL if rule in (1, 2) else policy.POWERS, itemsize, rows,
         probs, *numbers_of(order, rows), single=by_row, RULE=rule, ROWS=by_row,
@@ -71,3 +84,41 @@ def entmax_backward_rows(
         RULE=rule, ROWS=by_row, LARGE=large,
     )  # fmt: skip
     return out, drifts
+
+
+def fenchel_young(
+    scores: Tensor, target: Tensor, order: float, ignored: int
+) -> tuple[Tensor, Tensor]:
+    """Compute losses of α-entmax along the last axis, and what their backward pass needs."""
+    rows, rule = scores.contiguous(), _rule(order) if order else _SOFTMAX
+    losses = rows.new_empty(target.shape)
+    thresholds = rows.new_empty(4, target.numel(), dtype=_precision(rows, rule))
+    run_tiles(
+        loss_kernel, _WORK.get(rule, policy.POWERS),
+        thresholds.element_size(), rows, losses, thresholds, target.contiguous(),
+        bits(order), ignored, RULE=rule,
+    )  # fmt: skip
+    return losses, thresholds
+
+
+def fenchel_young_backward(
+    scores: Tensor, thresholds: Tensor, target: Tensor, grad: Tensor, order: float, ignored: int
+) -> Tensor:
+    """Return ``g (p - e_y)``, given the second result of :func:`fenchel_young`.
+
+    Raises:
+        ValueError: PyTorch computed the losses, so that there are no thresholds.
+    """
+    if not thresholds.numel():
+        raise ValueError("the losses are not those of the kernel")
+    rows, rule = scores.contiguous(), _rule(order) if order else _SOFTMAX
+    out = torch.empty_like(rows)
+    run_tiles(
+        loss_backward_kernel, policy.STREAMED, thresholds.element_size(), rows,
+        grad.contiguous(), thresholds, target.contiguous(), out, bits(order), ignored, RULE=rule,
+    )  # fmt: skip
+    return out
+
+
+def _precision(rows: Tensor, rule: int) -> torch.dtype:
+    return torch.float64 if rule == _ABOVE_TWO else rows.dtype

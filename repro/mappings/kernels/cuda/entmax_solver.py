@@ -308,7 +308,7 @@ def _base_height(held, rows, order, base, low, N: tl.constexpr, HELD: tl.constex
 
 
 @triton.jit
-def _shares(w, unknown, step, order, RULE: tl.constexpr):
+def shares(w, unknown, step, order, RULE: tl.constexpr):
     """Return the distribution up to a factor.
 
     For ``r <= 1`` the last step is applied to the differences ``w + c``, as in :func:`_kept`. For
@@ -330,19 +330,27 @@ def _shares(w, unknown, step, order, RULE: tl.constexpr):
 
 
 @triton.jit
-def _solve(
-    chunk, rows, out, order, bad, empty,
-    RULE: tl.constexpr, COMPUTE: tl.constexpr,
+def solve_rows(
+    chunk, rows, order,
+    RULE: tl.constexpr, LOSS: tl.constexpr, COMPUTE: tl.constexpr,
     N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """Compute the rows of a program in the precision ``COMPUTE`` and write them."""
+    """Solve the rows of a program in the precision ``COMPUTE``.
+
+    Returns:
+        The scaled scores that are held, the two numbers of :func:`shares`, and the sum of the
+        shares; with ``LOSS`` also ``Σ shares w``, and ``(1 - c) / r`` in double precision.
+    """
     held = scaled(chunk, rows.shift, rows.scale, COMPUTE)
+    head = tl.zeros(order.shape, tl.float64)
     if RULE == 1 or RULE == 2:
         unknown = tl.full(order.shape, 1.0, COMPUTE)
         unknown, step = _rational_threshold(held, rows, unknown, RULE, N, True)
         if not HELD:
             unknown, step = _rational_threshold(held, rows, unknown, RULE, N, False)
         step, total = _rest(held, rows, unknown, step, RULE, N, HELD)
+        if LOSS:
+            head = ((1.0 - unknown.to(tl.float64)) + step.to(tl.float64)) / order
     else:
         unknown, step = tl.zeros(order.shape, COMPUTE), tl.zeros(order.shape, COMPUTE)
         if RULE != 4:
@@ -351,20 +359,44 @@ def _solve(
             if not HELD:
                 level, cut = _newton_level(held, rows, order, level, N, False)
             unknown, step = _growth(order, level).to(COMPUTE), cut.to(COMPUTE)
+            if LOSS:  # c is (1 - cut) e^{-r level}
+                decay = expm1(-order * level)
+                head = ((1.0 + decay) * cut - decay) / order
         if RULE != 0:
             low, high = _level_bracket(held, rows, order, N, HELD)
             base = _base(held, rows, order, low, high, N, HELD)
             height = _base_height(held, rows, order, base, low, N, HELD)
             unknown = tl.where(order > 1.0, base, unknown)
             step = tl.where(order > 1.0, height, step)
+            if LOSS:
+                head = ((1.0 - height) + base) / order
         total = tl.zeros(order.shape, COMPUTE)
+    moment = tl.zeros(order.shape, COMPUTE)
+    if LOSS or (RULE != 1 and RULE != 2):
+        total = moment
         for start in range(0, rows.n, N):
             w = held if HELD else read_scaled(rows, start, N, COMPUTE)
-            total += tl.sum(_shares(w, unknown, step, order, RULE), 1)
+            share = shares(w, unknown, step, order, RULE)
+            total += tl.sum(share, 1)
+            if LOSS:
+                moment += tl.sum(share * w, 1)
+    return held, unknown, step, total, moment, head
+
+
+@triton.jit
+def _solve(
+    chunk, rows, out, order, bad, empty,
+    RULE: tl.constexpr, COMPUTE: tl.constexpr,
+    N: tl.constexpr, HELD: tl.constexpr,
+):  # fmt: skip
+    """Compute the rows of a program in the precision ``COMPUTE`` and write them."""
+    held, unknown, step, total, _moment, _head = solve_rows(
+        chunk, rows, order, RULE, False, COMPUTE, N, HELD
+    )
     factor = normalizer(total, empty, bad)
     for start in range(0, rows.n, N):
         w = held if HELD else read_scaled(rows, start, N, COMPUTE)
-        write(out, start, N, _shares(w, unknown, step, order, RULE) * factor[:, None])
+        write(out, start, N, shares(w, unknown, step, order, RULE) * factor[:, None])
 
 
 @triton.jit(do_not_specialize=["stride", "number", "count"])

@@ -42,6 +42,8 @@ class Work(NamedTuple):
 
 RATIONAL = Work(held=2**15, chunk=2**14)
 """Sums and products: up to 32 warps, which leave 64 registers to a thread."""
+EXPONENTIALS = Work(held=2**16, chunk=2**14)
+"""Softmax, which keeps nothing beside a row: twice as many entries in as many warps."""
 POWERS = Work(held=2**14, chunk=2**14)
 """Exponentials and logarithms, or many sums at a time: up to 16 warps.
 
@@ -49,6 +51,8 @@ They leave 128 registers to a thread.
 """
 SCANS = Work(held=2**13, chunk=2**13)
 """Scans of several numbers along the row: up to 8 warps."""
+STREAMED = Work(held=2**13, chunk=2**13)
+"""Entries that are read and written once: a few warps, many programs."""
 
 
 class Tile(NamedTuple):
