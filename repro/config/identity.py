@@ -19,8 +19,9 @@ def changes_numbers(override: str) -> bool:
     return re.split(r"[.=]", override)[0] not in NUISANCE
 
 
-DISPLAYED = (("training", "checkpoint_minutes"), ("task", "shown"))
-"""Settings of other groups that change no number: when to save, what to keep for figures."""
+DISPLAYED = (("training", "checkpoint_minutes"), ("training", "graphs"), ("task", "shown"))
+"""Settings of other groups that do not say what is computed: when to save, how to launch, what to
+keep for figures."""
 
 
 def run_id(run: RunConfig, fingerprint: str) -> str:

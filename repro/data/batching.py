@@ -1,13 +1,15 @@
 """Padded batches of symbols, sentence pairs and trees, and their order, a pure function."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
 from repro.data.dependencies.trees import Tree
@@ -47,8 +49,26 @@ class _Batch:
         return type(self)(**tensors)
 
 
+class _PaddedBatch(_Batch):
+    """Base class of batches whose loss does not depend on the length of the padding.
+
+    Attributes:
+        fill: names of the padded tensors, ``(B, length)``, and the value of their padding.
+    """
+
+    fill: ClassVar[Mapping[str, int]]
+
+    def padded(self, step: int) -> Self:
+        """Pad lengths to multiples of ``step``."""
+        tensors = dict(vars(self))
+        for name, value in self.fill.items():
+            if (one := tensors[name]) is not None:
+                tensors[name] = pad(one, (0, -one.shape[1] % step), value=value)
+        return type(self)(**tensors)
+
+
 @dataclass(frozen=True, eq=False)
-class Seq2SeqBatch(_Batch):
+class Seq2SeqBatch(_PaddedBatch):
     """Padded batch of ``B`` examples.
 
     Attributes:
@@ -59,6 +79,7 @@ class Seq2SeqBatch(_Batch):
         fertility: upper bounds of the attention to each source word, ``(B, S)``, or None.
     """
 
+    fill = MappingProxyType({"source": Vocabulary.PAD, "target": Vocabulary.PAD, "fertility": 0})
     source: Tensor
     source_lengths: Tensor
     target: Tensor
@@ -91,7 +112,7 @@ def collate(pairs: Sequence[Pair], indices: Sequence[int]) -> Seq2SeqBatch:
 
 
 @dataclass(frozen=True, eq=False)
-class NliBatch(_Batch):
+class NliBatch(_PaddedBatch):
     """Padded batch of ``B`` pairs.
 
     Attributes:
@@ -105,6 +126,7 @@ class NliBatch(_Batch):
     """
 
     on_host = frozenset({"indices", "host_lengths"})
+    fill = MappingProxyType({"premise": Vocabulary.PAD, "hypothesis": Vocabulary.PAD})
     premise: Tensor
     premise_lengths: Tensor
     hypothesis: Tensor
@@ -191,15 +213,15 @@ def collate_trees(trees: Sequence[Tree], indices: Sequence[int]) -> TreeBatch:
     """Pad the sentences at ``indices`` of a split, in this order, and prepend the root to each."""
     chosen = [trees[index] for index in indices]
 
-    def pad(rows: Sequence[Sequence[int]], first: int, last: int = Vocabulary.PAD) -> Tensor:
+    def padded(rows: Sequence[Sequence[int]], first: int, last: int = Vocabulary.PAD) -> Tensor:
         tensors = [torch.tensor([first, *row]) for row in rows]
         return pad_sequence(tensors, batch_first=True, padding_value=last)
 
     lengths = torch.tensor([len(tree.words) for tree in chosen])
     return TreeBatch(
-        words=pad([tree.words for tree in chosen], Vocabulary.BOS),
-        tags=pad([tree.tags for tree in chosen], Vocabulary.BOS),
-        heads=pad([tree.heads for tree in chosen], NO_HEAD, NO_HEAD),
+        words=padded([tree.words for tree in chosen], Vocabulary.BOS),
+        tags=padded([tree.tags for tree in chosen], Vocabulary.BOS),
+        heads=padded([tree.heads for tree in chosen], NO_HEAD, NO_HEAD),
         lengths=lengths,
         host_lengths=lengths,
         indices=torch.tensor(list(indices)),

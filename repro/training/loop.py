@@ -25,6 +25,7 @@ from repro.training.checkpoint import (
     save_weights,
 )
 from repro.training.distributed import SharedTask
+from repro.training.graphs import Updates
 from repro.training.interrupt import StopRequest, stop_requests
 from repro.training.protocol import BatchT, Trainable
 from repro.training.seeding import random_state, restore_random_state
@@ -110,6 +111,15 @@ def update(
     return loss.detach(), symbols
 
 
+def updates(task: Trainable[Any], optimizer: Optimizer, config: TrainingConfig) -> Updates:
+    """Return :func:`update` as a function of the batch, on CUDA by graphs if configured."""
+
+    def take(batch: Any) -> tuple[Tensor, Tensor]:
+        return update(task, optimizer, batch, config.max_grad_norm)
+
+    return Updates(take, task, optimizer, config.graphs == "auto")
+
+
 class Fit(Generic[BatchT]):
     """Training in progress, which can be stopped and resumed.
 
@@ -160,6 +170,7 @@ class Fit(Generic[BatchT]):
             if len(randoms) != distributed.size():
                 text = "%s is of %d processes, not %d: the run continues with other random numbers"
                 _log.warning(text, files.checkpoint, len(randoms), distributed.size())
+        self._take = updates(self.task, self.optimizer, config)
         # The tally of a task starts anew with each process.
         self._tally_before = self.progress.tally
         self._totals = self._start_totals()
@@ -207,7 +218,7 @@ class Fit(Generic[BatchT]):
         self.progress.epoch, self.progress.batch = self.progress.epoch + 1, 0
 
     def _update(self, batch: BatchT) -> None:
-        found = update(self.task, self.optimizer, batch, self.config.max_grad_norm)
+        found = self._take(batch)
         # Summed on the device: no synchronization per update.
         self._totals += torch.stack([value.double() for value in found])
         self.progress.step += 1

@@ -38,6 +38,8 @@ class TrainingConfig:
             (``decay_if_not_best``); or after every epoch from ``decay_from`` on
             (``decay_after_epoch``).
         decay_from: first epoch, counted from one, after which ``decay_after_epoch`` decays.
+        graphs: ``auto`` to capture updates on CUDA as graphs, which are replayed as one launch;
+            ``off`` to launch every operator.
     """
 
     learning_rate: float = number("(0, inf)")
@@ -56,6 +58,7 @@ class TrainingConfig:
     schedule: str = choice(SCHEDULES, "decay_if_loss_increases")
     decay_from: int = number("(0, inf)", 1)
     validate_every_steps: int | None = number("(0, inf)", None)
+    graphs: str = choice(("auto", "off"), "auto")
 
     def __post_init__(self) -> None:
         """Refuse values out of range, and settings that contradict each other."""

@@ -1,0 +1,193 @@
+"""Updates on CUDA as graphs: launched as one, where thousands of launches leave the device idle.
+
+An update (forward, loss, backward, clipping, optimizer) of a batch reads no value on the host. So
+it can be captured for each shape of batches, and replayed on other values. Batches are padded to
+multiples of :data:`STEP`, so that few shapes serve an epoch; padding changes neither losses nor
+gradients, only which random numbers dropout draws. The first updates of a shape, and all of shapes
+that remain rare, are taken one operator at a time, with equal results: which updates were replayed
+leaves no trace, and a resumed run need not know it.
+
+Learning rates stay numbers in the optimizer, where schedules and checkpoints see them. For the time
+of an update they are tensors, which the captured optimizer reads.
+"""
+
+import logging
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from repro.training import distributed
+from repro.training.protocol import Trainable
+
+STEP = 4
+"""Lengths of captured batches are multiples of this."""
+EAGER = 3
+"""Updates of a shape before it is captured; a capture takes as long as several updates."""
+MOST_GRAPHS = 100
+
+Results = tuple[Tensor, Tensor]
+_log = logging.getLogger(__name__)
+
+
+class Graph:
+    """Captured work, and its results, which the next replay of any graph overwrites."""
+
+    def __init__(self, work: Callable[[], Results], stream: Any, pool: Any) -> None:
+        self._graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(self._graph, pool=pool, stream=stream):
+                self._results = work()
+        except Exception as error:  # the allocator and the generators may still be capturing
+            raise RuntimeError(
+                f"training.graphs=auto: an update cannot be captured; set training.graphs=off "
+                f"({error})"
+            ) from error
+
+    def replay(self) -> Results:
+        """Launch the work again; it reads and writes the same memory."""
+        self._graph.replay()
+        return self._results
+
+
+class _Captured:
+    """Update of one shape: its batch, into which others are copied, and what it adds to tallies."""
+
+    def __init__(
+        self, update: Callable[[Any], Results], task: Trainable[Any], batch: Any, *place: Any
+    ) -> None:
+        self._batch, self._tally = batch, cast("dict[str, float]", task.tally)
+        before = dict(self._tally)
+        self._graph = Graph(lambda: update(batch), *place)
+        self._added = {key: value - before[key] for key, value in self._tally.items()}
+        for key, value in before.items():  # nothing was computed yet
+            self._tally[key] = value
+
+    def __call__(self, batch: Any) -> Results:
+        for name, tensor in vars(batch).items():
+            if tensor is not None:
+                getattr(self._batch, name).copy_(tensor)
+        for key, value in self._added.items():
+            self._tally[key] += value
+        return self._graph.replay()
+
+
+class Updates:
+    """Updates of a task, replayed from graphs where that is possible.
+
+    Args:
+        update: takes an update on a batch; returns loss and number of symbols.
+        task: what is trained; graphs need batches with ``padded``.
+        optimizer: its learning rates may change between updates.
+        wanted: whether to capture graphs.
+    """
+
+    def __init__(
+        self,
+        update: Callable[[Any], Results],
+        task: Trainable[Any],
+        optimizer: Optimizer,
+        wanted: bool,
+    ) -> None:
+        self._update, self._task, self._optimizer = update, task, optimizer
+        self._device = next(task.model.parameters()).device
+        self._on_cuda = on_cuda(self._device)
+        self._padded = wanted and self._on_cuda and distributed.size() == 1
+        self._capturing = self._padded
+        self._seen = Counter[Any]()
+        self._graphs: dict[Any, _Captured] = {}
+        self._rates: list[Tensor] = []
+        self._written: list[float | None] = []
+        self._place: tuple[Any, ...] = ()
+
+    def __call__(self, batch: Any) -> Results:
+        """Take an update; results are valid until the next one."""
+        if not self._on_cuda:
+            return self._update(batch)
+        with self._rates_on_device():
+            return self._graph_or_eager(batch) if self._padded else self._update(batch)
+
+    def _graph_or_eager(self, batch: Any) -> Results:
+        if (padded := getattr(batch, "padded", None)) is None:
+            return self._update(batch)
+        batch = padded(STEP)
+        if not self._capturing:
+            return self._update(batch)
+        tensors = vars(batch).items()
+        shape = tuple((name, *one.shape) for name, one in tensors if one is not None)
+        self._place = self._place or (torch.cuda.Stream(), torch.cuda.graph_pool_handle())
+        if shape not in self._graphs:
+            self._seen[shape] += 1
+            if self._seen[shape] <= EAGER or len(self._graphs) == MOST_GRAPHS:
+                return self._eager(batch, watched=self._seen[shape] == EAGER)
+            self._graphs[shape] = _Captured(self._update, self._task, batch, *self._place)
+        return self._graphs[shape](batch)
+
+    def _eager(self, batch: Any, watched: bool) -> Results:
+        """Update on the stream of captures, which has work space of its own.
+
+        The last update before a capture is watched: if it waits for the device, as for a solver on
+        the CPU, its task is not captured.
+        """
+        stream, current = self._place[0], torch.cuda.current_stream()
+        stream.wait_stream(current)
+        with torch.cuda.stream(stream):
+            work = partial(self._update, batch)
+            found, waits = watch(work) if watched else (work(), False)
+        current.wait_stream(stream)
+        if waits:
+            _log.info("updates of this task wait for the host: they are not captured as graphs")
+            self._capturing = False
+        return found
+
+    @contextmanager
+    def _rates_on_device(self) -> Iterator[None]:
+        """Replace learning rates by tensors, which keep their place; write rates that changed."""
+        groups = self._optimizer.param_groups
+        numbers = [group["lr"] for group in groups]
+        if not self._rates:
+            self._rates = [torch.empty((), device=self._device) for _ in groups]
+            self._written = [None] * len(groups)
+        kept = [{key: group[key] for key in _FLAGS if key in group} for group in groups]
+        for place, (group, rate) in enumerate(zip(groups, self._rates, strict=True)):
+            if numbers[place] != self._written[place]:
+                rate.fill_(numbers[place])
+                self._written[place] = numbers[place]
+            group |= {key: True for key in kept[place]} | {"lr": rate}
+        try:
+            yield
+        finally:
+            for group, flags, number in zip(groups, kept, numbers, strict=True):
+                group |= flags | {"lr": number}
+
+
+_FLAGS = ("fused", "capturable")
+"""Settings with which PyTorch's optimizers read the learning rate on the device."""
+
+
+def on_cuda(device: torch.device) -> bool:
+    """Return whether updates on a device can be captured."""
+    return device.type == "cuda"
+
+
+def watch(work: Callable[[], Results]) -> tuple[Results, bool]:
+    """Do work; return its results, and whether it has waited for the device."""
+    before = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("warn")
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = work()
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
+    waits = [one for one in caught if "synchroniz" in str(one.message)]
+    for one in caught:
+        if one not in waits:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    return found, bool(waits)

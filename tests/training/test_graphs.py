@@ -1,0 +1,247 @@
+"""Updates by graphs: on the CPU with graphs that call what they captured; on a card with real ones.
+
+The fake graph does not call its work when it is captured, as no kernel runs then, and works on the
+memory of the captured batch.
+"""
+
+import copy
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from every_update import READING, UPDATES
+from torch import Tensor
+
+from repro.config.compose import compose_run
+from repro.data.batching import Seq2SeqBatch
+from repro.tasks import Task, task_spec
+from repro.training import graphs, loop
+from repro.training.loop import FitPaths, build_optimizer, fit, updates
+from repro.training.seeding import seed_everything
+
+MORPHOLOGY, SNLI = "morphology-sparsemax-entmax-1.5-loss", "snli-sparsemax-entmax-1.5-loss"
+PADDED = (MORPHOLOGY, SNLI, "nmt-csparsemax-guided", "nmt-csoftmax-aligned", "nmt-coverage")
+
+
+class FakeGraph:
+    """Calls what was captured, each time it is replayed."""
+
+    captured = 0
+
+    def __init__(self, work: Callable[[], Any], *_: Any) -> None:
+        type(self).captured += 1
+        self.replay = work
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> type[FakeGraph]:
+    """Let the CPU be taken for a card."""
+    stream = SimpleNamespace(wait_stream=lambda _other: None)
+    for name, value in {
+        "Stream": lambda: stream, "current_stream": lambda: stream,
+        "stream": lambda _stream: nullcontext(), "graph_pool_handle": lambda: (0, 0),
+        "get_sync_debug_mode": lambda: 0, "set_sync_debug_mode": lambda _mode: None,
+    }.items():  # fmt: skip
+        monkeypatch.setattr(torch.cuda, name, value)
+    monkeypatch.setattr(graphs, "Graph", type("Graph", (FakeGraph,), {}))
+    monkeypatch.setattr(graphs, "on_cuda", lambda _device: True)
+    return graphs.Graph  # type: ignore[return-value]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("graphs")
+
+
+def built(name: str, root: Path, *overrides: str, device: str = "cpu") -> Task[Any]:
+    choice = (UPDATES | READING)[name]
+    config = compose_run([*choice, "hardware=cpu", f"results_dir={root}", *overrides])
+    seed_everything(1)
+    task = task_spec(config.task.name).build(config, torch.device(device))
+    task.model.train()
+    return task
+
+
+def cut(batch: Seq2SeqBatch, source: int) -> Seq2SeqBatch:
+    """A batch of one target length, and sources of a given length."""
+    ids = torch.arange(4 * 12).view(4, 12) % 5 + 4
+    lengths = torch.tensor([source, source - 1, source, 1])
+    kept = ids[:, :source] * (torch.arange(source) < lengths[:, None])
+    return Seq2SeqBatch(kept, lengths, ids[:, :6], torch.arange(4))
+
+
+def weights(task: Task[Any]) -> list[Tensor]:
+    return [one.detach().clone() for one in task.model.parameters()]
+
+
+@pytest.mark.parametrize("name", PADDED)
+def test_padding_changes_no_loss_and_no_gradient(name: str, root: Path) -> None:
+    task = built(name, root, "model.dropout=0")
+    task.model.double()
+    batch = task.batches(0)[0]
+    found = []
+    for given in (batch, batch.padded(16)):
+        task.model.zero_grad()
+        loss, symbols = task.loss(given)
+        loss.backward()
+        grads = [one.grad for one in task.model.parameters() if one.grad is not None]
+        found.append([loss.detach(), symbols, *grads])
+    assert batch.padded(16).indices.equal(batch.indices)
+    for plain, padded in zip(*found, strict=True):
+        torch.testing.assert_close(padded, plain, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_replayed_updates_are_those_of_padded_batches(
+    optimizer: str, root: Path, fake: type[FakeGraph]
+) -> None:
+    """Shapes share graphs by padding, rates may change, and dropout goes on drawing."""
+    settings = "training.optimizer=" + optimizer
+    results = []
+    for graph in (True, False):
+        task = built(MORPHOLOGY, root, settings)
+        config = task.config.training
+        chosen = build_optimizer(config, task.model.parameters())
+        take = updates(task, chosen, config)
+        losses = []
+        for step in range(14):
+            batch = cut(task.batches(0)[0], (5, 7, 8)[step % 3])
+            if step == 9:
+                chosen.param_groups[0]["lr"] *= 0.5
+            work = take(batch) if graph else loop.update(task, chosen, batch.padded(4), 5.0)
+            losses.append(work[0].clone())
+            assert isinstance(chosen.param_groups[0]["lr"], float)
+        results.append([*losses, *weights(task)])
+    assert fake.captured == 1
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_rare_shapes_and_shapes_beyond_the_limit_are_not_captured(
+    root: Path, fake: type[FakeGraph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = built(MORPHOLOGY, root)
+    config = task.config.training
+    take = updates(task, build_optimizer(config, task.model.parameters()), config)
+    batch = task.batches(0)[0]
+    for source in (2, 6, 10) * graphs.EAGER:
+        take(cut(batch, source))
+    assert fake.captured == 0
+    monkeypatch.setattr(graphs, "MOST_GRAPHS", 2)
+    for source in (2, 6, 10) * 2:
+        take(cut(batch, source))
+    assert fake.captured == 2
+
+
+def test_tallies_count_replays(
+    root: Path, fake: type[FakeGraph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = built(SNLI, root)
+    batch, tally = task.batches(0)[0], task.tally
+
+    class Python(FakeGraph):
+        """What Python does of the work is done in the capture, and only there."""
+
+        def __init__(self, work: Callable[[], Any], *_: Any) -> None:
+            super().__init__(self._results)
+            tally["pairs_per_second"] += len(batch)  # type: ignore[index]
+
+        def _results(self) -> Any:
+            return torch.zeros(()), torch.tensor(len(batch))
+
+    monkeypatch.setattr(graphs, "Graph", Python)
+    config = task.config.training
+    take = updates(task, build_optimizer(config, task.model.parameters()), config)
+    for step in range(1, 7):
+        take(copy.copy(batch))
+        assert tally["pairs_per_second"] == len(batch) * step
+    assert Python.captured == 1
+
+
+def test_tasks_that_wait_for_the_host_are_not_captured(
+    root: Path, fake: type[FakeGraph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graphs, "watch", lambda work: (work(), True))
+    task = built(MORPHOLOGY, root)
+    config = task.config.training
+    take = updates(task, build_optimizer(config, task.model.parameters()), config)
+    for _ in range(6):
+        take(cut(task.batches(0)[0], 5))
+    assert fake.captured == 0
+
+
+def test_without_graphs_batches_are_not_padded(root: Path, fake: type[FakeGraph]) -> None:
+    task = built(MORPHOLOGY, root, "training.graphs=off")
+    config = task.config.training
+    seen: list[tuple[int, ...]] = []
+    whole = task.loss
+    task.loss = lambda batch: (seen.append(batch.source.shape), whole(batch))[1]  # type: ignore
+    take = updates(task, build_optimizer(config, task.model.parameters()), config)
+    take(cut(task.batches(0)[0], 5))
+    assert seen == [(4, 5)]
+    assert fake.captured == 0
+
+
+def trained(name: str, folder: Path, root: Path, stop: int | None, device: str) -> list[Tensor]:
+    steps = ["training.max_steps=12", "training.validate_every_steps=12"]
+    steps += ["training.schedule=decay_if_not_best", "training.checkpoint_minutes=0"]
+    task = built(name, root, *steps, device=device)
+    folder.mkdir(exist_ok=True)
+
+    def on_step(progress: Any, _batches: int) -> None:
+        if progress.step == stop:
+            raise KeyboardInterrupt
+
+    files = FitPaths(folder / "checkpoint.pt", folder / "model.safetensors")
+    fit(task, task.config.training, files, lambda _row: None, on_step)
+    return weights(task)
+
+
+def check_resume(name: str, root: Path, folder: Path, device: str) -> None:
+    whole = trained(name, folder / "whole", root, None, device)
+    with pytest.raises(KeyboardInterrupt):
+        trained(name, folder / "cut", root, 8, device)
+    for ours, theirs in zip(trained(name, folder / "cut", root, None, device), whole, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_a_resumed_training_ends_with_equal_weights(
+    root: Path, tmp_path: Path, fake: type[FakeGraph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if other updates are replayed in the second session than in the first."""
+    monkeypatch.setattr(graphs, "STEP", 16)
+    check_resume(MORPHOLOGY, root, tmp_path, "cpu")
+    assert fake.captured > 1
+
+
+CARD = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+
+
+@pytest.mark.gpu
+@CARD
+@pytest.mark.parametrize("name", UPDATES | READING)
+def test_graphs_give_the_bits_of_eager_updates(name: str, root: Path) -> None:
+    """With dropout: a replay draws the numbers that an eager update would have drawn."""
+    found = []
+    for wanted in ("auto", "off"):
+        task = built(name, root, f"training.graphs={wanted}", device="cuda")
+        config = task.config.training
+        take = updates(task, build_optimizer(config, task.model.parameters()), config)
+        batch = task.batches(0)[0]
+        batch = batch.padded(graphs.STEP) if hasattr(batch, "padded") else batch
+        losses = [take(batch)[0].clone() for _ in range(8)]
+        found.append([*losses, *weights(task)])
+        if wanted == "auto" and "morphology" in name:
+            assert len(take._graphs) == 1
+    for ours, theirs in zip(*found, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@pytest.mark.gpu
+@CARD
+def test_a_training_by_graphs_resumes_on_a_card(root: Path, tmp_path: Path) -> None:
+    check_resume(MORPHOLOGY, root, tmp_path, "cuda")
