@@ -2,6 +2,7 @@
 
 import os
 from collections import deque
+from contextlib import nullcontext
 from functools import partial
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ import torch
 from repro.runs.device import choose_device
 from repro.runs.execute import Job, Outcome, execute, record_death
 from repro.runs.launch import Backend, Batch
+from repro.runs.mps import shared_card
 from repro.runs.workers import Death, WorkerPool
 
 
@@ -26,7 +28,11 @@ def run_locally(batch: Batch) -> None:
         return
     prepare = partial(torch.set_num_threads, max(1, (os.cpu_count() or 1) // workers))
     running: dict[int, _Task] = {}
-    with WorkerPool[_Task, Outcome](_perform, prepare, workers) as pool:
+    on_card = choose_device(batch.jobs[0].config.hardware).type == "cuda"
+    with (
+        shared_card() if on_card else nullcontext(),
+        WorkerPool[_Task, Outcome](_perform, prepare, workers) as pool,
+    ):
         while True:
             deaths: list[tuple[int, Outcome | Death]] = []
             for slot in pool.idle_slots():
@@ -48,12 +54,18 @@ BACKEND = Backend(run_locally)
 
 
 def parallel_runs(batch: Batch) -> int:
-    """Return how many runs to execute in parallel on this machine; by default one on a GPU."""
-    hardware = batch.jobs[0].config.hardware
+    """Return how many runs to execute in parallel on this machine."""
     number = batch.settings["parallel_runs"]
     if number is None:
-        number = hardware.parallel_runs if choose_device(hardware).type == "cpu" else 1
-    return min(number or (os.cpu_count() or 1), len(batch.jobs))
+        number = batch.jobs[0].config.hardware.parallel_runs
+    cores = os.cpu_count() or 1
+    if number == 0 and choose_device(batch.jobs[0].config.hardware).type == "cuda":
+        cores = min(cores, _MOST_ON_CARD)
+    return min(number or cores, len(batch.jobs))
+
+
+_MOST_ON_CARD = 12
+"""Small models that keep an H100 busy; each takes half a gigabyte and more of its memory."""
 
 
 class _Task(NamedTuple):

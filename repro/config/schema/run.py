@@ -35,7 +35,8 @@ class HardwareConfig:
     Attributes:
         device: ``auto`` takes CUDA if it is available.
         threads: CPU threads of one run, at least one; ``null`` takes every core.
-        parallel_runs: number of runs executed in parallel on a CPU; 0 for one per core.
+        parallel_runs: number of runs executed in parallel, on a GPU through MPS; 0 for one per
+            core, at most 12 on a GPU.
     """
 
     device: str = choice(("auto", "cpu", "cuda"), "auto")

@@ -1,0 +1,55 @@
+"""Sharing one NVIDIA card among processes: without MPS, the card runs them in turn."""
+
+import logging
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+
+_log = logging.getLogger(__name__)
+_CONTROL = "nvidia-cuda-mps-control"
+_PLACES = ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY")
+_SECONDS = 30.0
+
+
+@contextmanager
+def shared_card() -> Iterator[None]:
+    """Let processes started in the block compute on the card at the same time.
+
+    A daemon of their own serves them from a temporary folder; it ends with the block. One that the
+    environment names already is used as it is. Without a daemon they share the card all the same,
+    in time slices, of which a line in the log tells.
+    """
+    if _PLACES[0] in os.environ:
+        yield
+        return
+    with TemporaryDirectory(prefix="repro-mps-") as folder:
+        places = dict.fromkeys(_PLACES, folder)
+        reason = _control(["-d"], "", places)
+        if reason is not None:
+            _log.warning("no MPS, so that runs take turns on the card: %s", reason)
+            yield
+            return
+        os.environ.update(places)
+        try:
+            yield
+        finally:
+            for name in _PLACES:
+                del os.environ[name]
+            if (reason := _control([], "quit\n", places)) is not None:
+                _log.warning("the MPS daemon of %s did not end: %s", folder, reason)
+
+
+def _control(arguments: list[str], commands: str, places: dict[str, str]) -> str | None:
+    """Call the control program of MPS; return why that failed, or None."""
+    try:
+        # A session of its own: Ctrl-C is for the runs, which write checkpoints on the card's data.
+        done = subprocess.run(
+            [_CONTROL, *arguments], input=commands, env=os.environ | places, text=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_SECONDS,
+            start_new_session=True,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return f"{_CONTROL} ended with status {done.returncode}" if done.returncode else None

@@ -1,0 +1,79 @@
+"""A private MPS daemon around the runs that share a card, by a fake of its control program."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from repro.runs import local
+from repro.runs.mps import shared_card
+
+PIPE = "CUDA_MPS_PIPE_DIRECTORY"
+
+
+@pytest.fixture
+def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A control program on the path; returns the log of its calls, and fails where told to."""
+    monkeypatch.delenv(PIPE, raising=False)
+    log, program = tmp_path / "calls", tmp_path / "nvidia-cuda-mps-control"
+    call = f'echo "$1 $(cat) $CUDA_MPS_PIPE_DIRECTORY" >> {log}'
+    program.write_text(f"#!/bin/sh\n{call}\ntest ! -e {tmp_path}/broken\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    return log
+
+
+def test_a_daemon_lives_as_long_as_the_block(control: Path) -> None:
+    with suppress(KeyboardInterrupt), shared_card():
+        folder = Path(os.environ[PIPE])
+        assert folder.is_dir()
+        raise KeyboardInterrupt
+    assert [line.split() for line in control.read_text().splitlines()] == [
+        ["-d", str(folder)], ["quit", str(folder)],
+    ]  # fmt: skip
+    assert PIPE not in os.environ
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("broken", [True, False])
+def test_without_a_daemon_runs_go_on(
+    broken: bool, control: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    if broken:
+        (control.parent / "broken").touch()
+    else:
+        monkeypatch.setenv("PATH", str(control.parent / "nowhere"))
+    with shared_card():
+        assert PIPE not in os.environ
+    assert len(caplog.messages) == 1
+
+
+def test_a_daemon_of_the_machine_is_left_alone(
+    control: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PIPE, "/run/mps")
+    with shared_card():
+        assert os.environ[PIPE] == "/run/mps"
+    assert os.environ[PIPE] == "/run/mps"
+    assert not control.exists()
+
+
+@pytest.mark.parametrize(
+    ("device", "wanted", "calls"), [("cuda", 2, 2), ("cuda", 0, 2), ("cuda", 1, 0), ("cpu", 2, 0)]
+)
+def test_several_runs_on_a_card_share_it(
+    device: str, wanted: int, calls: int, control: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "choose_device", lambda _config: torch.device(device))
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    hardware = SimpleNamespace(parallel_runs=wanted)
+    jobs: list[Any] = [SimpleNamespace(config=SimpleNamespace(hardware=hardware))] * 2
+    batch = SimpleNamespace(
+        jobs=jobs, settings={"parallel_runs": None}, by_training=list, display=None
+    )
+    local.run_locally(batch)  # type: ignore[arg-type]
+    assert len(control.read_text().splitlines() if control.exists() else []) == calls
