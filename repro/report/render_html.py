@@ -22,8 +22,9 @@ from repro.report.grid import Grid
 from repro.report.margins import TICKS, margin_of, verdict_word
 from repro.report.matrix import LEGEND, SCALES, Line, answers, counts
 from repro.report.provenance import GENERATED_SCALE
+from repro.report.sweeps import SweepView
 from repro.results import Record
-from repro.results.labels import SweepView, main_metric
+from repro.results.labels import main_metric
 
 _CELL = re.compile(r"([\d.]+)(\*?)((?: ± [\d.]+)?(?: \(\d+/\d+\))?)([^\d\s]*)")
 """Pattern of a cell: value, sign of significance, spread with count of runs, marks."""
