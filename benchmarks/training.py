@@ -5,6 +5,9 @@
 depend on how sparse the scores are), then takes one update of every row in turn, on the same batch,
 again and again. The first row is what the others are compared with.
 
+``--device cuda`` compares, without ``--row``, updates of single operators with those by graphs;
+``--processes 1 8 12`` adds the updates per second of so many trainings of the last row side by side.
+
 With ``--record ARTEFACT --column COLUMN`` each row is written ``"LABEL: settings"``, with the label
 of a row of the artefact, and the speeds of every repetition become those by which claims are judged
 (``results/<scale>/speeds``).
@@ -15,7 +18,10 @@ import itertools
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -36,9 +42,15 @@ from repro.results.layout import speeds_path
 from repro.results.record import REPLACED
 from repro.results.speeds import write_speeds
 from repro.runs.device import prepare_device
+from repro.runs.mps import shared_card
 from repro.runs.train import build_task
 from repro.tasks import Task
-from repro.training.loop import build_optimizer, update
+from repro.training.loop import build_optimizer, updates
+
+EAGER_AND_GRAPH = ("training.graphs=off", "training.graphs=auto")
+"""Rows on CUDA, if none are given."""
+_PATIENCE = 600
+"""Seconds in which all processes have to begin."""
 
 
 class Runner:
@@ -47,7 +59,8 @@ class Runner:
     def __init__(self, name: str, config: RunConfig) -> None:
         self.name, self.config = name, config
         self.task: Task[Any] = build_task(config, prepare_device(config))
-        self.optimizer = build_optimizer(config.training, self.task.model.parameters())
+        optimizer = build_optimizer(config.training, self.task.model.parameters())
+        self.take = updates(self.task, optimizer, config.training)
         self.task.model.train()
         self.seconds: list[float] = []
         self.symbols: list[int] = []
@@ -55,10 +68,9 @@ class Runner:
     def update(self, batch: Any, clock: Clock | None) -> None:
         """Update the parameters on a batch; record its time and its symbols if there is a clock."""
         covered: list[Tensor] = []
-        limit = self.config.training.max_grad_norm
 
         def work() -> None:
-            covered.append(update(self.task, self.optimizer, batch, limit)[1])
+            covered.append(self.take(batch)[1])
 
         if clock is None:
             work()
@@ -90,6 +102,44 @@ class Runner:
         }
 
 
+def throughput(settings: Sequence[str], count: int, before: int, updates: int) -> float:
+    """Return the updates per second of several processes together that train side by side."""
+    context = get_context("spawn")
+    barrier, rates = context.Barrier(count, timeout=_PATIENCE), context.SimpleQueue()
+    arguments = (settings, before, updates, barrier, rates.put)
+    with shared_card() if "hardware=cuda" in settings and count > 1 else nullcontext():
+        workers = [context.Process(target=train, args=arguments) for _ in range(count)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    if any(worker.exitcode for worker in workers):
+        raise UserError(f"one of {count} processes failed")
+    return sum(rates.get() for _ in workers)
+
+
+def train(
+    settings: Sequence[str], before: int, updates: int, barrier: Any, report: Callable[[float], Any]
+) -> None:
+    """Train alone for a while, then beside the other processes; report updates per second."""
+    runner = Runner("", compose_run([*settings]))
+    stream = _batches(runner.task)
+    for batch in itertools.islice(stream, before):
+        runner.update(batch, None)
+    _synchronize()
+    barrier.wait()
+    started = time.perf_counter()
+    for batch in itertools.islice(stream, updates):
+        runner.update(batch, None)
+    _synchronize()
+    report(updates / (time.perf_counter() - started))
+
+
+def _synchronize() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
 def measure(runners: Sequence[Runner], before: int, updates: int, clock: Clock) -> None:
     """Train every model for ``before`` updates, then time ``updates`` in turn."""
     streams = [_batches(runner.task) for runner in runners]
@@ -111,7 +161,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser("python -m benchmarks.training", description=__doc__)
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="of every row")
-    parser.add_argument("--row", action="append", required=True, help="settings of a row")
+    parser.add_argument("--row", action="append", help="settings of a row")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="hardware of every row")
+    parser.add_argument(
+        "--processes", type=int, nargs="+", default=[], metavar="N", help="side by side"
+    )
     parser.add_argument("--before", type=int, default=200, help="updates that are not timed")
     parser.add_argument("--updates", type=int, default=60, help="timed updates of a repetition")
     parser.add_argument("--repetitions", type=int, default=3, help="values of each row in a record")
@@ -122,6 +176,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_intermixed_args(arguments)
     if (parsed.record is None) != (parsed.column is None):
         parser.error("--record and --column go together")
+    if parsed.device:
+        parsed.settings.append(f"hardware={parsed.device}")
+    if parsed.row is None:
+        if parsed.device != "cuda":
+            parser.error("--row is required, but with --device cuda")
+        parsed.row = [*EAGER_AND_GRAPH]
     labels = [row.partition(": ")[0] for row in parsed.row]
     try:
         if parsed.record is not None:
@@ -144,6 +204,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("| settings | symbols/s | median ms of an update | times the first row |")
     print("|:---|---:|---:|---:|")
     print("\n".join(runner.line(runners[0]) for runner in runners))
+    if parsed.processes:
+        print("\n| processes | updates/s, all of them |\n|---:|---:|")
+    for count in parsed.processes:
+        given = [*parsed.settings, *shlex.split(settings[-1])]
+        rate = throughput(given, count, parsed.before, parsed.updates * parsed.repetitions)
+        print(f"| {count} | {rate:,.0f} |", flush=True)
     if parsed.output:
         speeds = [runner.speed() for runner in runners]
         atomic_write_text(parsed.output, json.dumps(speeds, indent=1))
