@@ -6,7 +6,7 @@ depend on how sparse the scores are), then takes one update of every row in turn
 again and again. The first row is what the others are compared with.
 
 ``--device cuda`` compares, without ``--row``, updates of single operators with those by graphs;
-``--processes 1 8 12`` adds the updates per second of so many trainings of the last row side by side.
+``--processes 1 8 12`` adds updates per second of so many trainings side by side, of the last row.
 
 With ``--record ARTEFACT --column COLUMN`` each row is written ``"LABEL: settings"``, with the label
 of a row of the artefact, and the speeds of every repetition become those by which claims are judged

@@ -4,6 +4,7 @@
 """
 
 import inspect
+import sys
 
 import pytest
 import torch
@@ -12,16 +13,21 @@ pytest.importorskip("triton")
 
 from registers import CALLS, compiled_only
 
-from repro.mappings.kernels.cuda import bounded, entmax, grouped, norm, policy
-from repro.mappings.kernels.dispatch import launchers
+from repro.mappings.kernels.cuda import bounded, entmax, grouped, launch, norm, policy
+from repro.mappings.kernels.dispatch import CudaLauncher, launchers
 
 FAMILIES = (entmax, bounded, grouped, norm)
 SINGLE, DOUBLE = torch.float32, torch.float64
 LONGEST = 3000
 """Row in the longest tile that is held where powers are taken; longer than that of scans."""
 
+COMPILED_BELOW = (
+    "softmax", "softmax, loss", "sparsemax, loss", "1.5-entmax, loss", "entmax, loss, α > 2",
+)  # fmt: skip
+"""Calls in other tiles, or with the kernels of others: compilation takes seconds."""
+
 SAMPLE = [
-    *((name, SINGLE, LONGEST) for name in CALLS),
+    *((name, SINGLE, LONGEST) for name in CALLS if name not in COMPILED_BELOW),
     ("sparsemax", SINGLE, 16384),
     ("softmax", SINGLE, 16384),
     ("softmax, loss", SINGLE, 20000),
@@ -78,3 +84,17 @@ def test_every_operator_has_a_launcher(device, name):
     schema = getattr(torch.ops.repro, name).default._schema
     assert len(found) == 1
     assert len(inspect.signature(found[0]).parameters) == len(schema.arguments)
+
+
+@pytest.mark.parametrize("order", [0.0, 0.5, 1.0])
+def test_a_launch_calls_few_functions(order, monkeypatch):
+    """From the table of launchers to Triton, on the current device."""
+    launcher, calls = CudaLauncher("entmax", "entmax_forward"), []
+    monkeypatch.setattr(launch, "start", lambda *_: None)
+    launcher(scores := torch.zeros(64, 25), order)
+    sys.setprofile(lambda frame, event, _: calls.append(frame) if event == "call" else None)
+    try:
+        launcher(scores, order)
+    finally:
+        sys.setprofile(None)
+    assert len(calls) <= 9

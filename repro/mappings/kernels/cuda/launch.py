@@ -1,6 +1,7 @@
 """Helpers of the launchers: grids, tiles and scalar arguments in double precision."""
 
 import struct
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 from repro.mappings.kernels.cuda import policy
 
 
+@lru_cache  # called in every launch
 def bits(number: float) -> int:
     """Return the bits of a double as an integer: Triton passes scalar floats as float32."""
     (packed,) = struct.unpack("<q", struct.pack("<d", number))
@@ -48,8 +50,13 @@ def run(
         "enable_fp_fusion": True,
         "maxnreg": policy.registers(warps),
     }
-    with torch.cuda.device_of(first):
-        start(kernel, grid, (first, *arguments), sizes | options)
+    given, named = (first, *arguments), sizes | options
+    # Changing the device takes longer than asking for it.
+    if first.is_cuda and first.get_device() != torch.cuda.current_device():
+        with torch.cuda.device(first.device):
+            start(kernel, grid, given, named)
+    else:
+        start(kernel, grid, given, named)
 
 
 def run_tiles(

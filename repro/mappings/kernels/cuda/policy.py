@@ -73,6 +73,7 @@ def next_power_of_2(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
+@cache
 def registers(warps: int) -> int:
     """Return the registers per thread that make one program fill a multiprocessor, at most 255.
 
