@@ -115,7 +115,10 @@ def _print_verified(
     for found in rows:
         name = found["name"]
         declared, hub = every[name.removesuffix(HUB)], name.endswith(HUB)
-        if not declared.downloads and not hub:
+        checked = receipt_path(declared, data_dir).is_file() or any(
+            d.path for d in declared.downloads
+        )
+        if not hub and (not declared.downloads or (found["complete"] and not checked)):
             print(f"{name}: {found['right']} of {len(declared.expected)} files are in {data_dir}")
             for path in declared.expected:
                 print(f"  {'missing' if path in found['missing'] else 'found'}  {path}")

@@ -536,3 +536,17 @@ def test_malformed_receipts_are_refused(tmp_path, content, message):
     (tmp_path / "receipt").write_text(content)
     with pytest.raises(DataError, match=message):
         read_receipt(tmp_path / "receipt")
+
+
+def test_files_put_there_by_hand_are_found_by_their_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = declared_corpora()["snli"]
+    assert commands.run("verify", "snli", tmp_path) == 1
+    for name in corpus.expected:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert commands.run("verify", "snli", tmp_path) == 0
+    assert len(corpus.expected) == 3
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in corpus.expected)

@@ -27,6 +27,11 @@ class SentencePairs(HubCorpus):
     halved: str | None = None
 
     @property
+    def expected(self) -> list[str]:
+        """Paths of the parts, relative to the data folder."""
+        return [f"{self.folder}/{name}" for name in self.files.values()]
+
+    @property
     def archive_folder(self) -> str:
         """Data folder, because the archives contain the folder of the corpus."""
         return "."
