@@ -53,6 +53,7 @@ class Estimate:
         trained: number of runs to train; the others take over the weights of another run.
         seconds: time of the runs one after the other; a lower bound if some are ``unknown``.
         unknown: number of runs that no recorded run resembles.
+        elsewhere: number of runs that only runs on other processors resemble, whose times count.
         bytes: disk space of the run folders; None if no folder of such a run exists.
         missing: one message for each corpus that was not found, with the way to get it.
     """
@@ -61,6 +62,7 @@ class Estimate:
     trained: int
     seconds: float
     unknown: int
+    elsewhere: int
     bytes: int | None
     missing: tuple[str, ...]
 
@@ -131,20 +133,23 @@ def _estimate(todo: Sequence[RunConfig], archive: Archive) -> Estimate:
         with suppress(UserError):  # damaged, or not trained to the end
             trained.add(folder.model.exists() and folder.read_training().get("training"))
     new = {training for training in trainings if training not in trained}
-    # Time: the median over runs on this kind of device that share most settings with each run.
-    seconds, unknown = 0.0, 0
+    # Time: the median over runs on this device that share most settings with each run; where there
+    # are none, over those on other processors.
+    seconds, unknown, elsewhere = 0.0, 0, 0
     runs = [one for one in archive.records if one.kind == "run"]
     for config, training in zip(todo, trainings, strict=True):
         device = _device(config.hardware)
-        mine, alike = flattened(settings(config)), dict[int, list[float]]()
+        mine, found = flattened(settings(config)), dict[tuple[bool, int], list[float]]()
         for run in runs:
-            other = run.settings
-            if _model(run.device) == device and other["task.name"] == mine["task.name"]:
+            other, here = run.settings, _model(run.device) == device
+            near = device.startswith("cpu") and run.device.startswith("cpu")
+            if (here or near) and other["task.name"] == mine["task.name"]:
                 equal = sum(other.get(key) == mine[key] for key in mine if key != "seed")
-                alike.setdefault(equal, []).append(run.wall_time)
-        unknown += not alike
-        if alike:
-            seconds += median(alike[max(alike)])
+                found.setdefault((here, equal), []).append(run.wall_time)
+        elsewhere += bool(found) and not max(found)[0]
+        unknown += not found
+        if found:
+            seconds += median(found[max(found)])
         elif archive.scale != "demo" and training in new:
             seconds += 60 * LEAST_MINUTES.get(config.task.name, 0)
     # Disk space: the median size of the run folders of each task.
@@ -156,7 +161,8 @@ def _estimate(todo: Sequence[RunConfig], archive: Archive) -> Estimate:
             sizes.setdefault(task, []).append(sum(path.stat().st_size for path in files))
     known = all(config.task.name in sizes for config in todo)
     size = round(sum(median(sizes[one.task.name]) for one in todo)) if known else None
-    return Estimate(len(todo), len(new), seconds, unknown, size, (*dict.fromkeys(missing),))
+    counts = len(todo), len(new), seconds, unknown, elsewhere
+    return Estimate(*counts, size, (*dict.fromkeys(missing),))
 
 
 def _device(hardware: HardwareConfig) -> str:
@@ -191,6 +197,8 @@ def print_plan(plans: Sequence[ArtefactPlan], estimate: Estimate) -> None:
     if estimate.unknown:
         least = f", at least {time} on one CPU thread" if estimate.seconds else ""
         time = f"unknown for {estimate.unknown} without a similar run{least}"
+    if estimate.elsewhere:
+        time += f" ({estimate.elsewhere} of them by runs on another processor)"
     size = estimate.bytes
     space = "unknown" if size is None else f"{size / 2**20:.0f} MiB"
     print(
