@@ -134,8 +134,11 @@ def _with_deviation(pivot: pd.DataFrame, metric: str) -> pd.DataFrame:
     return found
 
 
-def _print_fitted(table: pd.DataFrame, kept: Collection[str]) -> None:
-    """Print the columns ``kept`` and as many others as fit; name those that do not fit."""
+def _print_fitted(table: pd.DataFrame, kept: Collection[str], whole: str = "--format csv") -> None:
+    """Print the columns ``kept`` and as many others as fit; name those that do not fit.
+
+    The option ``whole`` is advised for all of them.
+    """
     width = shutil.get_terminal_size().columns
     sizes = {name: 1 + max(map(len, [name, *table[name]])) for name in table}
     room = width + 1 - sum(size for name, size in sizes.items() if name in kept)
@@ -147,7 +150,7 @@ def _print_fitted(table: pd.DataFrame, kept: Collection[str]) -> None:
             left_out.append(name)
     print(table.drop(columns=left_out).to_string(index=False))
     if left_out:
-        text = f"too wide for {width} columns: {', '.join(left_out)}; --format csv has all settings"
+        text = f"too wide for {width} columns: {', '.join(left_out)}; {whole} has all"
         print(textwrap.fill(text, width), file=sys.stderr)
 
 
@@ -190,7 +193,9 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
     sides = [record.settings for record in records]
     keys = dict.fromkeys(key for side in sides for key in side)
     settings = {key: [side.get(key) for side in sides] for key in keys}
-    settings = {k: values for k, values in settings.items() if len({*map(text_of, values)}) > 1}
+    first_read = [key for key in varying(records) if key in settings]
+    first_read += [key for key in settings if key not in first_read]
+    settings = {k: settings[k] for k in first_read if len({*map(text_of, settings[k])}) > 1}
     first, metrics = records[0], dict[str, dict[str, Any]]()
     comparer = Comparer(folder, first.scale)
     named = dict.fromkeys(m for one in records for m in one.metrics if m.count("/") == 1)
@@ -249,7 +254,9 @@ def print_comparison(found: dict[str, Any]) -> None:
         elif max(map(len, [title, *rows])) + sum(sizes) <= width:
             print(table.rename_axis(title).reset_index().to_string(index=False))
         else:
-            _print_fitted(table.T.rename_axis("run").reset_index(), ["run"])
+            _print_fitted(
+                table.T.rename_axis("run").reset_index(), ["run"], "--html FILE or --json"
+            )
         print()
     note = "*: best; ↑, ↓: higher or lower is better; in parentheses: difference from the first run"
     note += ", p of approximate randomisation over the examples" if tests else ""

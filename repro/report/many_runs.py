@@ -130,8 +130,10 @@ def _labels(found: Mapping[str, Any]) -> list[str]:
         key: (not key.endswith(".name"), key.partition(".")[0] not in FIRST, key)
         for key in found["settings"]
     }
+    lasts = Counter(key.rpartition(".")[2] for key in order)
     for key in sorted(order, key=order.__getitem__):
-        short = "" if key.endswith(".name") else f"{key.rpartition('.')[2]}="
+        last = key.rpartition(".")[2]
+        short = "" if last == "name" else f"{last if lasts[last] == 1 else key}="
         texts = ["" if v is None else f"{short}{text_of(v)}" for v in found["settings"][key]]
         more = [", ".join(filter(None, pair)) for pair in zip(labels, texts, strict=True)]
         labels = more if len({*more}) > len({*labels}) else labels
