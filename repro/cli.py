@@ -140,6 +140,8 @@ def _dispatch(arguments: list[str]) -> int:
     kernels = os.environ.get("REPRO_KERNELS") or "auto"
     if kernels not in ("auto", "torch", "require"):  # mappings refuse it when they are imported
         raise UserError(f"REPRO_KERNELS is {kernels!r}; expected auto, torch or require")
+    if arguments[:1] in ([], ["help"]):
+        arguments = [*arguments[1:], "--help"]
     if arguments[:1] == ["run"]:  # all further arguments are Hydra's
         from repro.config.compose import quote_folders
 
@@ -158,7 +160,7 @@ def _dispatch(arguments: list[str]) -> int:
 
         print("\n".join(complete(" ".join(arguments[1:]), [*commands], _words)))
         return 0
-    if not arguments or arguments[0].startswith("-"):
+    if arguments[0].startswith("-"):
         parser.parse_args(arguments)  # prints help or the version, or refuses; then exits
     name, *further = arguments
     if name not in commands:
@@ -249,7 +251,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
                          "of training")  # fmt: skip
     command.add_argument("--open", action="store_true", help="open the page in a browser")
     command = add(data)
-    command.add_argument("action", choices=("list", "fetch", "verify"))
+    command.add_argument("action", nargs="?", choices=("list", "fetch", "verify"), default="list")
     command = add(predict)
     command.description, command.epilog = predict.__doc__, _PREDICT
     command.formatter_class = argparse.RawDescriptionHelpFormatter

@@ -384,7 +384,7 @@ def explain(error: BaseException) -> str:
         return f"no group {unused[1]!r}{meant(unused[1], known)}; the groups are {', '.join(known)}"
     if several := re.search(r"Ambiguous value for argument '([^']+)'", text):
         key, _, values = several[1].partition("=")
-        listed = f", or write a list, {key}=[{values}]" if _takes_list(key) else ""
+        listed = f", or write a list, {key}=[{values}]" if "list[" in str(_keys().get(key)) else ""
         return f"{several[1]}: several values; sweep with `run -m`{listed}"
     if wrong := _WRONG_TYPE.search(text):
         key, value, kind = wrong.groups()
@@ -443,10 +443,6 @@ def _keys() -> dict[str, Any]:
         for name, kind in get_type_hints(option).items()
         if name in {field.name for field in fields(option)}
     }
-
-
-def _takes_list(key: str) -> bool:
-    return "list[" in str(_keys().get(key))
 
 
 _FOLDER = re.compile(r"\+{0,2}(results_dir|data_dir|data\.folder)=.+", re.DOTALL)

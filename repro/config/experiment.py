@@ -353,7 +353,9 @@ def chosen_artefacts(names: Sequence[str], scale: str) -> list[str]:
         found += [one for one in matches if one == name or scale in load_experiment(one).scales]
     if not found:
         where = f" of {', '.join(names)}" if names else ""
-        raise ConfigError(f"no artefact{where} has a scale {scale!r}")
+        scales = dict.fromkeys(one for name in known for one in load_experiment(name).scales)
+        hint = meant(scale, scales) or f"; choose from: {', '.join(scales)}"
+        raise ConfigError(f"no artefact{where} has a scale {scale!r}{hint}")
     return [*dict.fromkeys(found)]
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -377,12 +378,6 @@ def test_a_file_that_the_system_refuses_is_one_clear_line(
     assert capsys.readouterr().err == "repro: data/conll2018: Permission denied\n"
 
 
-def test_only_what_is_required_is_called_so(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["data"])
-    assert capsys.readouterr().err.endswith("are required: action\n")
-
-
 def test_the_artefacts_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "--list"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list_experiments()
@@ -523,3 +518,28 @@ def test_bash_completes_command_lines(tmp_path: Path) -> None:
     expected = ["0123abcd", "model.lstm_size=", "report ", "reproduce ", "sigmorphon2018"]
     assert sorted(words) == expected
     assert "-F _repro" in registered
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [([], "reproduce"), (["help"], "reproduce"), (["help", "plan"], "repro plan"),
+     (["help", "run"], "mapping")],
+)  # fmt: skip
+def test_the_command_alone_and_help_explain(
+    arguments: list[str], shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with suppress(SystemExit):
+        assert main(arguments) == 0
+    printed = capsys.readouterr()
+    assert shown in printed.out
+    assert printed.err == ""
+
+
+def test_data_alone_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data"]) == 0
+    assert "multi30k" in capsys.readouterr().out
+
+
+def test_a_scale_that_no_paper_has_is_corrected(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "peters2019", "scale=smal"]) == 2
+    assert "'small'" in capsys.readouterr().err

@@ -393,6 +393,45 @@ def test_a_plan_counts_runs_and_estimates_their_cost(
     assert (again.done, sorted(again.reasons.values())) == (0, sorted([1, len(others)]))
 
 
+def test_a_plan_takes_times_from_other_processors_where_there_are_no_others(
+    tmp_path: Path, make_record: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, where = "peters2019/figure6", [f"results_dir={tmp_path}", "hardware=cpu"]
+    first = next(plan_runs(load_experiment(name), "demo"))
+    config = compose_run([*first.overrides, *where, "seed=99"])
+    publish(tmp_path, make_record(config=settings(config), seed=99, epoch=NUMERIC_EPOCH,
+                                  wall_time=60.0, device="cpu (Another, threads: 1)"))  # fmt: skip
+    (one,), estimate = plan([name], "demo", where)
+    count = len(one.todo)
+    assert (estimate.unknown, estimate.elsewhere) == (0, count)
+    assert estimate.seconds == 60 * count
+    assert main(["plan", name, "scale=demo", *where]) == 0
+    assert f"({count} of them" in capsys.readouterr().out
+
+
+def test_a_comparison_by_filters_keeps_the_settings_that_are_read_first(
+    tmp_path: Path,
+    make_record: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for seed, alpha in ((1, 1.5), (2, 2.0)):
+        config = {
+            "data": {f"setting_with_a_long_name_{n}": seed for n in range(9)},
+            **{group: {"name": "entmax", "alpha": alpha} for group in ("loss", "mapping")},
+        }
+        publish(tmp_path, make_record(run_id=f"{seed}" * 12, seed=seed, config=config))
+    monkeypatch.setenv("COLUMNS", "60")
+    page = tmp_path / "c.html"
+    assert main(["compare", f"results_dir={tmp_path}", "--html", str(page)]) == 0
+    assert main(["compare", f"results_dir={tmp_path}"]) == 0
+    printed = capsys.readouterr()
+    for key in ("mapping.alpha", "loss.alpha"):
+        assert key in printed.out
+    assert "--format" not in printed.err
+    assert "loss.alpha=1.5" in page.read_text(encoding="utf-8")
+
+
 def test_a_figure_that_reads_records_alone_needs_no_folder(
     tmp_path: Path, make_record: Make
 ) -> None:
