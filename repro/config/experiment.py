@@ -167,6 +167,8 @@ class ScalePlan:
         column_tuned: values of the tuned setting by names or labels of columns, in place of this
             scale's; a single value is used as it is.
         notes: remarks for readers on this scale only.
+        folded: why the figure shows nothing of the paper's at this scale, so that reports fold it;
+            blank to show it.
     """
 
     overrides: list[str] = field(default_factory=list)
@@ -179,6 +181,7 @@ class ScalePlan:
     column_seeds: dict[str, list[int]] = field(default_factory=dict)
     column_tuned: dict[str, list[float]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    folded: str = ""
 
 
 @dataclass

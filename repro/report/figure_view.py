@@ -20,6 +20,7 @@ class FigureView:
         description: alternative text of the drawing.
         lines: caption with remarks, and a description of the paper's figure if there is one.
         run: which run is shown and why, or that there is none.
+        folded: why the figure is folded; blank if it is not.
     """
 
     data: FigureData
@@ -27,6 +28,7 @@ class FigureView:
     description: str
     lines: tuple[str, ...]
     run: str
+    folded: str
 
 
 def figure_view(
@@ -45,16 +47,16 @@ def figure_view(
     with refuse_malformed(experiment.name):
         parts = (caption, kind.remark(data.example), choice_in_words(data.example))
         lines = tuple(filter(None, (" ".join(filter(None, parts)), published)))
-        return FigureView(data, svg, kind.describe(data.example), lines, _shown(data))
+        folded = experiment.scales[scale].folded
+        return FigureView(data, svg, kind.describe(data.example), lines, _shown(data), folded)
 
 
 def _shown(data: FigureData) -> str:
     """Describe which runs are shown and why, or say that the figure needs no run."""
     if data.record is None:
-        measured = " except for the measured times, which depend on the machine"
         return (
             "values computed by the library alone, without corpus and training; the same at every "
-            f"scale{measured if data.kind.measured else ''}"
+            "scale"
         )
     record = data.record
     best = (

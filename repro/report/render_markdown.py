@@ -69,8 +69,10 @@ def markdown_report(document: Document, folder: Path) -> str:
     for section in document.sections:
         parts += [f'<a id="{section.anchor}"></a>', f"## {headings[section.anchor]}"]
         if (figure := section.figure) is not None:
-            parts.append(drawn(figure.svg, figure.description))
-            parts.append(" ".join(escape_markdown(line) for line in figure.lines))
+            texts = [drawn(figure.svg, figure.description)]
+            texts.append(" ".join(escape_markdown(line) for line in figure.lines))
+            title = f"figure, folded: {figure.folded}"
+            parts += [_folded(title, "\n\n".join(texts))] if figure.folded else texts
         parts += _body(section)
     old = [view for view in document.sweeps if view not in new]
     parts += _sweeps("Earlier sweeps" if new else "Sweeps", old, drawn)

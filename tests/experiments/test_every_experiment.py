@@ -12,7 +12,6 @@ from repro.config.experiment import Experiment, list_experiments, load_experimen
 from repro.config.planning import plan_runs
 from repro.evaluation.metrics import form_of
 from repro.report.figures import read_figure_data
-from repro.report.figures.library import solver_race
 from repro.report.significance import Comparer, compare_rows
 from repro.report.table import chosen_records
 from repro.results import (
@@ -132,10 +131,7 @@ def test_every_experiment_takes_one_step(
 
 
 @pytest.mark.parametrize("name", COMPUTED)
-def test_every_figure_of_the_library_is_drawn_without_a_run(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(solver_race, "REPEATS", 1)
+def test_every_figure_of_the_library_is_drawn_without_a_run(name: str, tmp_path: Path) -> None:
     done = reproduce([name], "small", [f"results_dir={tmp_path}"])
     assert done.outcomes == []
     assert list_runs(tmp_path, "small") == []

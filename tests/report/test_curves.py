@@ -94,7 +94,10 @@ def test_a_sweep_shows_points_mean_and_spread() -> None:
     legend = [text.get_text() for text in output.get_legend().get_texts()]
     assert legend == ["mean ± standard deviation of 2 seeds"]
     assert not attention.collections
-    assert [text.get_text() for text in attention.get_legend().get_texts()] == ["seed 1"]
+    (single,) = attention.get_legend().get_texts()
+    assert single.get_text() == "mean; one seed at some α"
+    # Single runs are points: a line would show their spread as a shape.
+    assert [line.get_linestyle() for line in (output.lines[0], attention.lines[0])] == ["-", "None"]
 
 
 def test_a_sweep_in_words() -> None:

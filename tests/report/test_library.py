@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from repro.mappings import oscarmax
 from repro.report import Origin, build_report, document, export_figure_data
 from repro.report.figures import figure_kinds
 from repro.report.figures.kinds import NO_RUNS
-from repro.report.figures.library import DIGITS, solver_race
+from repro.report.figures.library import DIGITS
 from repro.results import Archive, figure_path
 
 LIBRARY = {
@@ -35,14 +35,6 @@ class Values(dict[str, Any]):
 
 
 VALUES = Values()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def times_measured_once() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(solver_race, "REPEATS", 1)
-        patch.setattr(solver_race, "CHECKPOINTS", (1, 2))
-        yield
 
 
 @pytest.fixture
@@ -149,12 +141,7 @@ def test_rounds_by_hand() -> None:
 def test_values_survive_json_and_are_the_same_again(name: str) -> None:
     text = json.dumps(VALUES[name], allow_nan=False)
     assert json.loads(text) == VALUES[name]
-    again = LIBRARY[name].gather(NO_RUNS)
-    assert again.keys() == VALUES[name].keys()
-    measured = LIBRARY[name].measured
-    assert set(measured) == {key for key in again if key.startswith("measured")}
-    for key in again.keys() - set(measured):
-        assert again[key] == VALUES[name][key], key
+    assert LIBRARY[name].gather(NO_RUNS) == VALUES[name]
 
 
 @pytest.mark.parametrize(
@@ -210,6 +197,20 @@ def test_the_report_says_that_it_is_computed(
         assert "Measured" not in text
     assert page.count("<svg") == 1
     assert figure_path(tmp_path, scale, computed.name, "png").exists()
+
+
+def test_a_figure_is_folded_below_its_reason_at_the_scale_that_gives_one(
+    tmp_path: Path, computed: Experiment, know: Callable[..., None]
+) -> None:
+    computed.scales["demo"].folded = "the model has learned nothing"
+    know(computed)
+    for scale in ("demo", "full"):
+        export_figure_data(Archive(tmp_path, scale), computed, origin=ORIGIN)
+        page = build_report(Archive(tmp_path, scale)).read_text(encoding="utf-8")
+        for text in (page, (tmp_path / scale / "report.md").read_text(encoding="utf-8")):
+            summary = text.find("the model has learned nothing</summary>")
+            assert (summary >= 0) == (scale == "demo")
+            assert summary < text.index("A caption.")
 
 
 def test_measured_neighbors_keep_their_banner(

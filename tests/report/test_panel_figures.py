@@ -243,6 +243,15 @@ def test_repeated_words_are_bold() -> None:
     assert "alte" not in SentencePanels(1, 9).remark(row)
 
 
+def test_a_word_that_occurs_again_in_another_phrase_is_no_repetition() -> None:
+    """Articles of a sentence recur; a phrase that is said twice is marked."""
+    said, gold = "a man with a hat on a bench in a park", "the man on the bench wears a hat"
+    rows = {"softmax": [kept(0, "x y", said, gold=gold)]}
+    (sentence,) = shown_sentences(gather_sentences(rows, [], 1, 9))
+    assert repeated_words(sentence.panels[0].words, sentence) == []
+    assert repeated_words(["a", "man", "saw", "a", "man"], sentence) == ["a", "man"]
+
+
 def test_four_panels_stand_two_by_two_where_four_are_too_wide() -> None:
     words = " ".join(["word"] * 20)
     rows = {name: [kept(0, words, "p q r")] for name in "abcd"}

@@ -26,7 +26,7 @@ TIMES = (6.4, 4.2)
 class AlphaSweep(Figure):
     """Panels of a metric against the α of the attention and against that of the output.
 
-    Points are seeds, lines their mean; with several seeds a band shows the standard deviation.
+    Points are seeds. With several at every α a line shows their mean, a band their deviation.
     """
 
     reads = "records"
@@ -55,9 +55,11 @@ class AlphaSweep(Figure):
         for number, (axes, (name, curves)) in enumerate(zip(found, panels.items(), strict=True)):
             color = style_of("entmax").color
             alphas, values = zip(*by_alpha(curves), strict=True)
-            label = f"mean ± standard deviation of {len(curves)} seeds"
-            label = label if len(curves) > 1 else f"seed {curves[0]['seed']}"
-            draw_means(axes, alphas, values, color, label)
+            # A curve of single runs would show their spread as a shape.
+            least = min(map(len, values))
+            label = f"mean ± standard deviation of {least} seeds"
+            label = label if least > 1 else "mean; one seed at some α"
+            draw_means(axes, alphas, values, color, label, connected=least > 1)
             y = metric_label(data["metric"]) if number == 0 else ""
             plain_axes(axes, drawable(f"α of the {name}"), y, grid=True)
             axes.legend(frameon=False, fontsize=8, labelcolor=INK)
@@ -77,8 +79,8 @@ class AlphaSweep(Figure):
             alpha, values = max(by_alpha(curves), key=lambda point: fmean(point[1]))
             best.append(f"{name} α = {alpha:g} ({fmean(values):.2f})")
         remark = f"Largest here: {', '.join(best)}."
-        if any(len(curves) > 1 for curves in panels.values()):
-            remark += " Dots are seeds, lines their means, bands one standard deviation "
+        if any(len(values) > 1 for curves in panels.values() for _, values in by_alpha(curves)):
+            remark += " Dots are seeds, lines their means, bands, if any, one standard deviation "
             remark += "on either side."
         return remark
 
@@ -226,18 +228,25 @@ def _gaps(data: Row) -> Iterator[tuple[str, list[float], Row]]:
 
 
 def draw_means(
-    axes: Axes, x: Sequence[float], values: Sequence[Sequence[float]], color: str, label: str
+    axes: Axes,
+    x: Sequence[float],
+    values: Sequence[Sequence[float]],
+    color: str,
+    label: str,
+    connected: bool = True,
 ) -> None:
     """Draw the values at each ``x`` as dots, a line through their means, and a band around it.
 
     The band shows one standard deviation on either side; there is none if all values are equal.
+    Means that are not ``connected`` are short lines, without a band.
     """
     means = [fmean(each) for each in values]
-    axes.plot(x, means, color=color, linewidth=1.4, label=label)
+    line = {"linewidth": 1.4} if connected else {"linestyle": "", "marker": "_", "markersize": 12}
+    axes.plot(x, means, color=color, label=label, **line)
     for place, each in zip(x, values, strict=True):
         axes.plot([place] * len(each), each, "o", color=color, markersize=3.5, alpha=0.5)
     spread = [stdev(each) if len(each) > 1 else 0.0 for each in values]
-    if any(spread):
+    if connected and any(spread):
         low, high = np.subtract(means, spread), np.add(means, spread)
         axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
 

@@ -86,7 +86,6 @@ class Figure(ABC):
         shows: the runs that are shown, in words; empty for a single run or none.
         reads: what the figure needs: ``"records"`` alone, the ``"examples"`` that runs kept, or
             other files of a ``"folder"``.
-        measured: keys of measured data, such as times, which differ between calls.
         description: the figure in words, if its data are always the same.
     """
 
@@ -94,7 +93,6 @@ class Figure(ABC):
     description: ClassVar[str] = ""
     shows: ClassVar[str] = ""
     reads: ClassVar[Literal["records", "examples", "folder"]] = "examples"
-    measured: ClassVar[Sequence[str]] = ()
 
     @abstractmethod
     def gather(self, runs: FigureRuns) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
 from matplotlib.axes import Axes
@@ -114,23 +114,26 @@ def underflow(sentences: Sequence[Sentence]) -> str:
 
 
 def repetitions_in_words(sentences: Sequence[Sentence]) -> str:
-    """List the words that each run repeats more often than the reference does."""
+    """List the words of the phrases that each run repeats."""
     parts: dict[str, list[str]] = defaultdict(list)
     for one in sentences:
         for panel in one.panels:
             parts[panel.label] += repeated_words(panel.words, one)
     found = [f"{label}: {', '.join(words) if words else 'none'}" for label, words in parts.items()]
     bold = " (bold)" if any(parts.values()) else ""
-    return f"Words that occur more often than in the reference{bold}: {'; '.join(found)}."
+    return f"Words of repeated phrases{bold}: {'; '.join(found)}."
 
 
 def repeated_words(words: Sequence[str], sentence: Sentence) -> list[str]:
-    """Return words that occur at least twice and more often than in the reference, in order.
+    """Return words of phrases that are said again and more often than in the reference, in order.
 
-    Punctuation marks do not count as words.
+    A phrase is two words, as in REP: a single word, such as an article, may well occur again, but
+    not at once. Punctuation marks do not count as words.
     """
-    wanted, said = Counter(sentence.reference), Counter(filter(sentence_key, words))
-    return [word for word, count in said.items() if count > max(1, wanted[word])]
+    plain = [[*filter(sentence_key, text)] for text in (words, sentence.reference)]
+    said, wanted = (Counter(pairwise(text)) for text in plain)
+    again = {one for one, n in said.items() if n > max(one[0] != one[1], wanted[one])}
+    return [word for word in dict.fromkeys(plain[0]) if any(word in pair for pair in again)]
 
 
 def repeated_places(panel: Panel, sentence: Sentence) -> list[bool]:

@@ -1,9 +1,7 @@
 """Solvers of SparseMAP on one random tree problem: Niculae et al. (2018), Figure 2."""
 
-import timeit
 import warnings
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.axes import Axes
@@ -14,13 +12,9 @@ from repro.report.figures.styles import DASHES
 
 if TYPE_CHECKING:
     from repro.structures import Solution
-    from repro.structures.conditional_gradient import Descent, Variant
 
 NODES, SEED = 20, 0
 ITERATIONS = 400
-CHECKPOINTS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300)
-"""Numbers of iterations that are timed, each by separate runs from the start."""
-REPEATS = 5
 ACTIVE_SET = "active set"
 FLOOR = 1e-9
 """Lower limit of the drawn distances from the maximum, whose axis is logarithmic."""
@@ -34,21 +28,18 @@ _LOOKS = {
 
 
 class SolverRace(Figure):
-    """Distance and number of trees against iterations (left) and time (right)."""
+    """Distance from the maximum (left) and number of trees (right) against iterations."""
 
     description = (
-        "Four panels with logarithmic axes. Above, how far the objective is from its maximum, "
-        "against iterations and against time: the active set drops to zero after a few dozen "
-        "iterations, pairwise and away-step conditional gradient need hundreds, and vanilla is "
-        "still far away. Below, how many trees the solution mixes: fewest for the active set, and "
-        "most for vanilla conditional gradient, which never drops any. Times are measured and "
-        "differ between calls; all else is the same in every call."
+        "Two panels with logarithmic axes. On the left, how far the objective is from its maximum, "
+        "against iterations: the active set drops to zero after a few dozen, pairwise and "
+        "away-step conditional gradient need hundreds, and vanilla is still far away. On the "
+        "right, how many trees the solution mixes: fewest for the active set, and most for vanilla "
+        "conditional gradient, which never drops any."
     )
 
-    measured = ("measured_seconds",)
-
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
-        """Compute distance from the maximum and number of trees by iteration; measure times."""
+        """Compute distance from the maximum and number of trees by iteration."""
         import torch
 
         from repro.structures import Arborescence, ConvergenceWarning, sparsemap
@@ -72,56 +63,37 @@ class SolverRace(Figure):
             objectives.append(float((scores * u).sum() - u.square().sum() / 2))
             trees.append(int(found.counts))
         histories = {ACTIVE_SET: (objectives, trees)}
-        solvers: dict[str, Callable[[int], object]] = {ACTIVE_SET: active_set}
-
-        def descend(variant: "Variant", count: int) -> "Descent":
-            return conditional_gradient(tree, scores[0], variant=variant, max_iter=count, tol=0.0)
-
         for variant in VARIANTS:
-            run = descend(variant, ITERATIONS)
+            run = conditional_gradient(
+                tree, scores[0], variant=variant, max_iter=ITERATIONS, tol=0.0
+            )
             histories[variant] = run.objective.tolist(), run.support.tolist()
-            solvers[variant] = partial(descend, variant)
-        best, measured = max(objectives), {}
-        for name, solver in solvers.items():
-            total = len(histories[name][1])
-            counts = sorted({*(count for count in CHECKPOINTS if count < total), total})
-            seconds: list[float] = []
-            for count in counts:
-                shortest = min(timeit.repeat(partial(solver, count), number=1, repeat=REPEATS))
-                # More iterations cannot take less time, but measurements are noisy: enforce
-                # monotonicity.
-                seconds.append(max(float(f"{shortest:.3g}"), *seconds[-1:], 0.0))
-            measured[name] = {"iterations": counts, "seconds": seconds}
+        best = max(objectives)
         curves = {
             name: {"distance": [round(max(best - o, 0.0), 12) for o in found], "trees": list(count)}
             for name, (found, count) in histories.items()
         }
-        return {"nodes": NODES, "solvers": curves, "measured_seconds": measured}
+        return {"nodes": NODES, "solvers": curves}
 
     def draw(self, data: Row) -> Canvas:
-        canvas = Canvas(8.2, 5.6)
-        grid = canvas.subplots(2, 2, sharex="col", sharey="row")
+        canvas = Canvas(8.2, 3.1)
+        panels = canvas.subplots(1, 2)
         for name, history in data["solvers"].items():
             counts = range(1, len(history["distance"]) + 1)
-            times = data["measured_seconds"][name]
-            places = [count - 1 for count in times["iterations"]]
-            milliseconds = [1e3 * seconds for seconds in times["seconds"]]
             distances = [max(distance, FLOOR) for distance in history["distance"]]
-            for row, heights in enumerate((distances, history["trees"])):
-                _curve(grid[row][0], name, counts, heights)
-                _curve(grid[row][1], name, milliseconds, [heights[place] for place in places])
-        for row, title in enumerate(("distance from the maximum", "trees in the solution")):
-            for axes in grid[row]:
-                plain_axes(axes, title=title)
-                axes.tick_params(labelbottom=True, labelleft=True)
-                axes.set(xscale="log", yscale="log")
-                axes.xaxis.set_major_formatter("{x:g}")
-                axes.yaxis.set_major_formatter("{x:g}")
-        for axes, label in zip(grid[1], ("iterations", "milliseconds (measured)"), strict=True):
-            axes.set_xlabel(label, fontsize=9, color=INK)
-        style = {"frameon": False, "labelcolor": INK, "fontsize": 8, "handlelength": 2.6}
-        grid[0][0].legend(loc="lower left", **style)
-        canvas.tight_layout(h_pad=1.2, w_pad=2.0)
+            for axes, heights in zip(panels, (distances, history["trees"]), strict=True):
+                _curve(axes, name, counts, heights)
+        for axes, title in zip(
+            panels, ("distance from the maximum", "trees in the solution"), strict=True
+        ):
+            plain_axes(axes, "iterations", title=title)
+            axes.set(xscale="log", yscale="log")
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_major_formatter("{x:g}")
+        panels[0].legend(
+            loc="lower left", frameon=False, labelcolor=INK, fontsize=8, handlelength=2.6
+        )
+        canvas.tight_layout(w_pad=2.0)
         return canvas
 
 
