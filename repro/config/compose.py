@@ -417,8 +417,7 @@ def unreadable(override: str) -> str:
 
 def _unknown_key(key: str, owner: Any) -> str:
     """Explain that a key is unknown, with the valid ones, or where else there is such a key."""
-    valid = [field.name for field in fields(owner)]
-    elsewhere = ""
+    valid, elsewhere = [field.name for field in fields(owner)], ""
     if issubclass(owner, schema.RunConfig):
         names = {one.rpartition(".")[2] for one in _keys()}
         near = {key} & names or {name for name in names if name.endswith(f"_{key}")}
@@ -426,8 +425,8 @@ def _unknown_key(key: str, owner: Any) -> str:
         elsewhere = f" (did you mean {' or '.join(found[:3])}?)" if found else ""
     else:
         for group, options in registered_schemas().items():
-            having = [name for name, one in options.items() if key in {f.name for f in fields(one)}]
-            having = [name for name in having if name in group_choices(group)]
+            known = {name: {f.name for f in fields(one)} for name, one in options.items()}
+            having = [name for name in group_choices(group) if key in known.get(name, ())]
             if owner in options.values() and having:
                 elsewhere = f" (it is a key of {group}={', '.join(having)})"
     hint = elsewhere or meant(key, valid)

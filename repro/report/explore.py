@@ -135,10 +135,7 @@ def _with_deviation(pivot: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def _print_fitted(table: pd.DataFrame, kept: Collection[str], whole: str = "--format csv") -> None:
-    """Print the columns ``kept`` and as many others as fit; name those that do not fit.
-
-    The option ``whole`` is advised for all of them.
-    """
+    """Print the columns ``kept`` and others that fit; name the rest, which ``whole`` prints."""
     width = shutil.get_terminal_size().columns
     sizes = {name: 1 + max(map(len, [name, *table[name]])) for name in table}
     room = width + 1 - sum(size for name, size in sizes.items() if name in kept)

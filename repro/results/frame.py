@@ -20,11 +20,11 @@ _APART = ("scale", "corpus", "kind", "training.optimizer")
 """Columns over which no mean is taken."""
 
 
-def load(folder: Path | str | None = None, scale: str | None = None) -> "pd.DataFrame":
+def load(results_dir: Path | str | None = None, scale: str | None = None) -> "pd.DataFrame":
     """Load every finished run.
 
     Args:
-        folder: the results folder; ``None`` for the default one.
+        results_dir: the results folder; ``None`` for the default one.
         scale: scale of the runs; ``None`` for all.
 
     Returns:
@@ -35,7 +35,7 @@ def load(folder: Path | str | None = None, scale: str | None = None) -> "pd.Data
     Raises:
         ResultsError: a record is malformed.
     """
-    root = Path(folder) if folder is not None else default_results_dir()
+    root = Path(results_dir) if results_dir is not None else default_results_dir()
     return frame_of(all_records(root) if scale is None else read_records(root, scale))
 
 

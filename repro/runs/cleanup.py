@@ -55,14 +55,10 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
 
 def print_runs(rows: Sequence[Row]) -> None:
     """Print the result of :func:`run_rows` with the total size."""
-    print_list(
-        ("run", "state", "scale", "age", "size"),
-        [
-            (row["run_id"], row["state"], row["scale"], age_text(86400 * row["days"]),
-             size_text(row["bytes"]))
-            for row in rows
-        ],
-    )  # fmt: skip
+    ages, sizes = [age_text(86400 * r["days"]) for r in rows], [size_text(r["bytes"]) for r in rows]
+    named = ([row[key] for row in rows] for key in ("run_id", "state", "scale"))
+    titles = ("run", "state", "scale", "age", "size")
+    print_list(titles, [*zip(*named, ages, sizes, strict=True)])
     total = size_text(sum(row["bytes"] for row in rows))
     print(f"{len(rows)} run{'s' * (len(rows) != 1)}, {total}")
 
