@@ -59,7 +59,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def built(name: str, root: Path, *overrides: str, device: str = "cpu") -> Task[Any]:
     choice = (UPDATES | READING)[name]
-    config = compose_run([*choice, "hardware=cpu", f"results_dir={root}", *overrides])
+    graph = ["hardware=cpu", "training.graphs=auto"]
+    config = compose_run([*choice, *graph, f"results_dir={root}", *overrides])
     seed_everything(1)
     task = task_spec(config.task.name).build(config, torch.device(device))
     task.model.train()

@@ -39,7 +39,7 @@ class TrainingConfig:
             (``decay_after_epoch``).
         decay_from: first epoch, counted from one, after which ``decay_after_epoch`` decays.
         graphs: ``auto`` to capture updates on CUDA as graphs, which are replayed as one launch;
-            ``off`` to launch every operator.
+            ``off`` to launch every operator, until capture has been seen on a card.
     """
 
     learning_rate: float = number("(0, inf)")
@@ -58,7 +58,7 @@ class TrainingConfig:
     schedule: str = choice(SCHEDULES, "decay_if_loss_increases")
     decay_from: int = number("(0, inf)", 1)
     validate_every_steps: int | None = number("(0, inf)", None)
-    graphs: str = choice(("auto", "off"), "auto")
+    graphs: str = choice(("auto", "off"), "off")
 
     def __post_init__(self) -> None:
         """Refuse values out of range, and settings that contradict each other."""
