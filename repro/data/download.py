@@ -160,7 +160,8 @@ def verify(corpus: Corpus, data_dir: Path, hub: bool = False) -> Verification:
 
     Files from archives, or of the Hub's copy if ``hub``, have theirs in the receipt of the fetch.
     A corpus that cannot be downloaded, or that was put there by hand instead of an archive, has no
-    checksums: all files that are there count as correct.
+    checksums: all files that are there count as correct. Without a receipt of archives that of the
+    Hub's copy is taken, if there is one.
 
     Raises:
         DataError: the receipt is malformed.
@@ -173,6 +174,8 @@ def verify(corpus: Corpus, data_dir: Path, hub: bool = False) -> Verification:
     path = receipt_path(corpus, data_dir, hub)
     fetched = read_receipt(path).files
     if not known and not fetched:
+        if not hub and receipt_path(corpus, data_dir, hub=True).exists():
+            return verify(corpus, data_dir, hub=True)
         if corpus.expected and not lacking and not hub:
             return Verification(len(corpus.expected), [], [])
         return Verification(0, [path.name], [])

@@ -69,7 +69,11 @@ def test_rows_become_the_plain_files_that_the_reader_finds(parquet: Write, tmp_p
         f"wmt16_ro_en/{split}.{one}" for split in ("train", "dev", "test") for one in ("ro", "en")
     }
     assert verify(corpus, data, hub=True).complete
-    assert not verify(corpus, data).complete
+    assert verify(corpus, data).complete
+    changed = data / "wmt16_ro_en" / "dev.ro"
+    changed.write_bytes(changed.read_bytes().replace(b"marea", b"luna!"))
+    for hub in (True, False):  # by content, not by name
+        assert verify(corpus, data, hub=hub).corrupt == ["wmt16_ro_en/dev.ro"]
 
 
 def test_wrong_sizes_and_rows_are_refused(parquet: Write, tmp_path: Path) -> None:
