@@ -37,7 +37,9 @@ class MeasuredCells:
     def by_cell(self) -> dict[CellKey, list[Measurement]]:
         """Chosen measurements by row, column and metric."""
         found = defaultdict[CellKey, list[Measurement]](list)
-        for one in chosen_records(self.experiment, self.records, self.scale):
+        timed = [one for one in self.records if not one.run_id]  # repetitions, of no run
+        runs = [one for one in self.records if one.run_id]
+        for one in (*timed, *chosen_records(self.experiment, runs, self.scale)):
             found[one.row, one.column, one.metric].append(one)
         return dict(found)
 
@@ -47,6 +49,8 @@ class MeasuredCells:
         if column.aggregate == "ensemble":
             return [one for one in found if one.kind == "ensemble"]
         runs = {one.seed: one for one in found if one.kind == "run"}
+        if not any(one.run_id for one in found):
+            return [one for _, one in sorted(runs.items(), key=lambda item: item[0] or 0)]
         seeds = self.experiment.seeds_at(self.scale, column.name)
         return [runs[seed] for seed in seeds if seed in runs]
 
