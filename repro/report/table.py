@@ -50,7 +50,7 @@ class MeasuredCells:
             return [one for one in found if one.kind == "ensemble"]
         runs = {one.seed: one for one in found if one.kind == "run"}
         if not any(one.run_id for one in found):
-            return [one for _, one in sorted(runs.items(), key=lambda item: item[0] or 0)]
+            return [*runs.values()]
         seeds = self.experiment.seeds_at(self.scale, column.name)
         return [runs[seed] for seed in seeds if seed in runs]
 

@@ -214,7 +214,7 @@ class PredictedFertility(Fertility):
 
     @property
     def aligned(self) -> AlignedFertility | None:
-        """What replaces the tagger in training."""
+        """Stand-in for the tagger in training."""
         return self._aligned
 
     def train(self, mode: bool = True) -> Self:
