@@ -126,41 +126,72 @@ def greedy(
 
 
 class _Beam:
-    """Beams of ``B`` sentences; slots are best first and empty ones score ``-inf``."""
+    """Beams of ``B`` sentences; slots are best first and empty ones score ``-inf``.
+
+    On the CPU, and on a device in the steps that read values, the rows of the model's state are the
+    live slots. In the other steps of a device they are all slots of the sentences that had a live
+    one when values were last read: shapes then do not depend on values.
+    """
 
     def __init__(self, sentences: int, beam_size: int, device: torch.device) -> None:
         shape = (sentences, beam_size)  # (B, K); at first the empty prefix alone in every beam
         self.scores = torch.full(shape, IMPOSSIBLE, dtype=torch.float64, device=device)
         self.scores[:, 0] = 0.0
         self.nodes = torch.full(shape, -1, device=device)  # in the prefix tree
-        self.live = self.scores == 0.0  # live slots, row by row, are the rows of the model's state
+        self.live = self.scores == 0.0
         # The best log-probability of anything ever dropped, (B,).
         self.dropped = torch.full_like(self.scores[:, 0], IMPOSSIBLE)
+        # Flat indices: the slots of the sentences still searched, and the slot of each state row.
+        self.slots = torch.arange(sentences * beam_size, device=device)
+        self.rows = self.slots[::beam_size]
+        self.padded = False  # whether some rows may not be live
+        self.seen: list[Tensor] = []  # smallest and largest probability of steps not yet checked
 
-    def extend(self, probs: Tensor, attention: Tensor, tree: PrefixTree) -> tuple[Tensor, Tensor]:
+    def extend(
+        self, probs: Tensor, attention: Tensor, tree: PrefixTree, reads: bool
+    ) -> tuple[Tensor, Tensor]:
         """Extend every live prefix by every token and keep the best ``K``; see ``Extend``."""
+        beams, beam_size = self.scores.shape
+        alive = self.live.view(-1, 1)[self.rows] if self.padded else None  # (N, 1)
+        if alive is not None:
+            probs = probs.where(alive, 0.0)
+        self.seen.append(torch.stack(torch.aminmax(probs)))
         # Candidates for K slots, and one more for the best that is dropped: tokens (N, W), and
-        # scores (B, K, W), which have finished hypotheses in column 0.
-        beam_size = self.scores.shape[1]
+        # scores (B K, W), which have finished hypotheses in column 0.
         width = min(beam_size + 1, probs.shape[1])
         tokens = search.most_probable(probs, width)
-        scores = self.scores.new_full((*self.scores.shape, width), IMPOSSIBLE)
-        scores[:, :, 0] = self.scores
+        scores = self.scores.new_full((beams * beam_size, width), IMPOSSIBLE)
+        scores[:, 0] = self.scores.flatten()
         steps = search.log_probabilities(probs.gather(1, tokens))
-        scores[self.live] = self.scores[self.live].unsqueeze(1) + steps
-        ranked, order = scores.flatten(1).sort(dim=1, descending=True, stable=True)
+        steps += self.scores.view(-1, 1)[self.rows]
+        if alive is not None:
+            steps = steps.where(alive, scores[self.rows])
+        scores.index_copy_(0, self.rows, steps)
+        ranked, order = scores.view(beams, -1).sort(dim=1, descending=True, stable=True)
         self.dropped = torch.maximum(self.dropped, ranked[:, beam_size])
-        self.scores, order = ranked[:, :beam_size], order[:, :beam_size]
+        self.scores, order = ranked[:, :beam_size].contiguous(), order[:, :beam_size]
         slots = order // width
-        grown = self.live.gather(1, slots) & (self.scores > IMPOSSIBLE)
-        row_of_slot = self.live.flatten().cumsum(0).view_as(slots) - 1
-        rows = row_of_slot.gather(1, slots)[grown]
-        last = tokens[rows, (order % width)[grown]]
-        self.nodes = self.nodes.gather(1, slots)
-        self.nodes[grown] = tree.grow(self.nodes[grown], last, probs[rows, last], attention[rows])
-        continues = last != Vocabulary.EOS
-        self.live = grown.masked_scatter(grown, continues)
-        return rows[continues], last[continues]
+        grown = (self.live.gather(1, slots) & (self.scores > IMPOSSIBLE)).flatten()
+        kept = grown.nonzero().squeeze(1) if reads else self.slots  # (M,)
+        # The row of the model's state that each slot's prefix extends.
+        row_of_slot = torch.zeros_like(self.nodes).flatten()
+        row_of_slot.index_copy_(0, self.rows, torch.arange(len(self.rows), device=probs.device))
+        rows = row_of_slot.view_as(slots).gather(1, slots).flatten()[kept]
+        last = tokens[rows, (order % width).flatten()[kept]]
+        nodes = self.nodes.gather(1, slots).flatten()
+        new = tree.grow(nodes[kept], last, probs[rows, last], attention[rows])
+        nodes.index_copy_(0, kept, new.where(grown[kept], nodes[kept]))
+        continues = grown[kept] & (last != Vocabulary.EOS)
+        live = torch.zeros_like(grown).index_copy_(0, kept, continues)
+        self.nodes, self.live = nodes.view_as(slots), live.view_as(slots)
+        self.rows, self.padded = kept, not reads
+        if reads:
+            search.check_probabilities(torch.stack(self.seen))
+            self.seen.clear()
+            searched = self.live.any(1, keepdim=True).expand_as(slots).flatten()
+            self.slots = searched.nonzero().squeeze(1)
+            self.rows, rows, last = kept[continues], rows[continues], last[continues]
+        return rows, last
 
     def results(self, tree: FrozenTree) -> list[BeamResult]:
         """Read the hypotheses of every sentence and what is proven about them."""

@@ -101,8 +101,14 @@ class _Frontier:
         self.finished_counts = torch.zeros_like(everyone)
         self.given_up = torch.zeros_like(everyone, dtype=torch.bool)
 
-    def extend(self, probs: Tensor, attention: Tensor, tree: PrefixTree) -> tuple[Tensor, Tensor]:
-        """Extend every live prefix by every token of nonzero probability; see ``Extend``."""
+    def extend(
+        self, probs: Tensor, attention: Tensor, tree: PrefixTree, reads: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Extend every live prefix by every token of nonzero probability; see ``Extend``.
+
+        Values are read in every step: the number of prefixes depends on them.
+        """
+        search.check_probabilities(probs)
         nonzero = probs > 0
         # Give up sentences that would exceed the limit, before their rows are built.
         total = self.finished_counts + self._count(self.live.sentences, nonzero.sum(1))

@@ -95,12 +95,20 @@ class FrozenTree:
         )
 
 
-Extend = Callable[[Tensor, Tensor, PrefixTree], tuple[Tensor, Tensor]]
+Extend = Callable[[Tensor, Tensor, PrefixTree, bool], tuple[Tensor, Tensor]]
 """Callable that extends the live prefixes by one token.
 
 It takes next-token distributions ``(N, V)``, a row per live prefix; the attention of the same rows,
-``(N, S)``, or ``(N, 0)`` to keep none; and the tree, to which it adds the prefixes to keep. It
-returns for each new live prefix the row it came from, ``(M,)``, and its last token, ``(M,)``.
+``(N, S)``, or ``(N, 0)`` to keep none; the tree, to which it adds the prefixes to keep; and whether
+values may be read. If so, it returns for each new live prefix the row it came from, ``(M,)``, and
+its last token, ``(M,)``, and raises ValueError if a distribution since the last reading was not
+one; if not, prefixes that are not live may be among these rows, and are ignored in the next step.
+"""
+
+READ_EVERY = 8
+"""Steps of a search on a device between two in which values are read, which waits for the device.
+
+A search computes up to ``READ_EVERY - 1`` steps in vain after its last prefix has ended.
 """
 
 
@@ -125,17 +133,22 @@ def grow(
     state, previous = begin(model, source, source_mask)
     for step in range(1, max_length + 1):
         output = model.step(state, previous)
-        check_probabilities(output.probs)
         probs = output.probs
         if step < min_length:  # forbid EOS, without renormalizing the rest
             probs = probs.clone()
             probs[:, Vocabulary.EOS] = 0.0
         attention = output.attention if keep_attention else output.attention[:, :0]
-        rows, previous = extend(probs, attention, tree)
+        reads = step == max_length or reads_values(step, source.device)
+        rows, previous = extend(probs, attention, tree, reads)
         if not len(rows):
             break
         state = output.state.select(rows)
     return tree.freeze(source_mask if keep_attention else None)
+
+
+def reads_values(step: int, device: torch.device) -> bool:
+    """Return whether a search reads values in a step, which on a device waits for the device."""
+    return device.type == "cpu" or step % READ_EVERY == 0
 
 
 def check_sizes(**sizes: int) -> None:
@@ -165,7 +178,7 @@ def log_probabilities(probs: Tensor) -> Tensor:
 
 def check_probabilities(probs: Tensor) -> None:
     """Raise ValueError if an entry is NaN, negative or above one by more than rounding."""
-    least, most = (bound.item() for bound in torch.aminmax(probs))
+    least, most = torch.stack(torch.aminmax(probs)).tolist()
     if not 0 <= least <= most <= 1 + 1e-4:
         raise ValueError("the model returned probabilities outside [0, 1] or NaN")
 

@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from table_models import (
     EOS,
@@ -15,8 +15,11 @@ from table_models import (
     same_for_all,
     sources,
 )
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from repro.decoding import BeamResult, Hypothesis, beam_search, greedy
+from repro.decoding import BeamResult, Hypothesis, beam_search, greedy, search
 
 A, B = 4, 5
 seeds = st.integers(0, 10**6)
@@ -173,6 +176,69 @@ def test_a_sentence_decodes_alike_alone_and_in_a_batch(seed, beam_size, kinds):
         assert result == alone
         for mine, other in zip(result.hypotheses, alone.hypotheses, strict=True):
             assert torch.equal(mine.attention, other.attention)
+
+
+@pytest.fixture
+def as_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read values in every third step only."""
+    monkeypatch.setattr(search, "reads_values", lambda step, device: step % 3 == 0)
+
+
+@settings(many, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seeds, st.integers(1, 6), st.integers(1, 8), st.booleans(), st.sampled_from([0.0, 0.3]))
+def test_reading_values_less_often_changes_nothing(
+    as_on_a_device, seed, beam_size, max_length, closed, dead
+):
+    model = random_model(seed, closed=closed, dead=dead)
+    arguments = {"beam_size": beam_size, "max_length": max_length, "keep_attention": True}
+    found = beam_search(model, *sources([0, 1, 2], [1, 3, 2]), **arguments)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "reads_values", lambda step, device: True)
+        expected = beam_search(model, *sources([0, 1, 2], [1, 3, 2]), **arguments)
+    assert found == expected
+    for one, other in zip(found, expected, strict=True):
+        for mine, same in zip(one.hypotheses, other.hypotheses, strict=True):
+            assert torch.equal(mine.attention, same.attention)
+
+
+class Readings(TorchDispatchMode):
+    """Counts operators whose result, or its shape, depends on values: a device is waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        aten = torch.ops.aten
+        reads = {aten._local_scalar_dense, aten.nonzero, aten.masked_select, aten.is_nonzero}
+        self.count += func.overloadpacket in reads or any(
+            one.dtype == torch.bool
+            for one in tree_leaves(args[1:])
+            if func.overloadpacket in (aten.index, aten.index_put_) and isinstance(one, Tensor)
+        )
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_search_on_a_device_waits_for_it_only_where_it_reads_values(as_on_a_device):
+    model = random_model(1, closed=False)
+    counts = []
+    for length in (4, 5, 6, 8):  # the last step of a search reads values as well
+        with Readings() as readings:
+            decode(model, [0, 1, 2], 5, length)
+        counts.append(readings.count)
+    assert counts[0] == counts[1] == counts[2] < counts[3]
+
+
+@pytest.mark.parametrize("bad", [math.nan, -0.5, 2.0])
+def test_probabilities_are_checked_where_values_are_read(as_on_a_device, bad):
+    a_first = row(a=1.0)
+    model = TableModel([same_for_all(a_first, row(end=1.0), row(a=1.0))])
+    model.tables[0, 2, EOS] = bad  # what follows the end is computed in vain, and may be anything
+    (found,) = decode(model, [0], 2, 7)
+    assert found.single
+    model.tables[0, 1] = bad
+    with pytest.raises(ValueError, match="model"):
+        decode(model, [0], 2, 7)
 
 
 def test_attention_follows_each_hypothesis_through_the_beam():

@@ -115,8 +115,22 @@ def outside_of_modes(call: Callable[[], Any]) -> Callable[[], Any]:
     return disabled
 
 
+def check_steps_of_a_search(model: Any, batch: Seq2SeqBatch) -> None:
+    """Take two steps; the bounds are given, as a dictionary on the host provides them otherwise."""
+    beams = batch.source.new_zeros(2 * len(batch.source))
+    with torch.no_grad():
+        state = model.eval().start(batch.source, batch.source_mask, batch.fertility)
+        for _ in range(2):
+            output = model.step(state, state.feed.new_ones(len(state.feed), dtype=torch.long))
+            state = output.state.select(beams)
+    assert output.probs.is_meta
+    assert len(state.feed) == len(beams)
+
+
 @pytest.mark.parametrize("name", UPDATES)
-def test_an_update_reads_no_value(name: str, root: Path, transfers: Counter[str]) -> None:
+def test_an_update_and_a_search_read_no_value(
+    name: str, root: Path, transfers: Counter[str]
+) -> None:
     config = composed(name, root)
     if "predicted" in name or "aligned" in name:
         built(config, "cpu")  # trains the tagger, whose weights are kept
@@ -126,6 +140,8 @@ def test_an_update_reads_no_value(name: str, root: Path, transfers: Counter[str]
     batch = shortest(task)
     with Accelerator(), NoConstants():
         loss, symbols = update(task, optimizer, batch, config.training.max_grad_norm)
+        if isinstance(batch, Seq2SeqBatch):
+            check_steps_of_a_search(task.model, batch)
     assert (loss.shape, loss.dtype, loss.is_meta) == ((), torch.float32, True)
     assert (symbols.shape, symbols.dtype, symbols.is_meta) == ((), torch.int64, True)
     for parameter in task.model.parameters():
