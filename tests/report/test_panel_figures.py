@@ -252,6 +252,14 @@ def test_a_word_that_occurs_again_in_another_phrase_is_no_repetition() -> None:
     assert repeated_words(["a", "man", "saw", "a", "man"], sentence) == ["a", "man"]
 
 
+def test_a_figure_about_repetitions_shows_sentences_with_some() -> None:
+    examples = [kept(0, "a b c d", "x y z"), kept(1, "a b", "x y x y"), kept(2, "a b c", "p q")]
+    figure = figure_kind("attention_to_two_translated")
+    data = figure.gather(runs_of({"softmax": examples}, []))
+    assert [one["index"] for one in data["sentences"]] == [1, 0]
+    assert NOT_SHOWN not in figure.remark(data)
+
+
 def test_four_panels_stand_two_by_two_where_four_are_too_wide() -> None:
     words = " ".join(["word"] * 20)
     rows = {name: [kept(0, words, "p q r")] for name in "abcd"}

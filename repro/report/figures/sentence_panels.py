@@ -136,6 +136,11 @@ def repeated_words(words: Sequence[str], sentence: Sentence) -> list[str]:
     return [word for word in dict.fromkeys(plain[0]) if any(word in pair for pair in again)]
 
 
+def most_repeated(sentence: Sentence) -> int:
+    """Return the largest number of words in repeated phrases of an output."""
+    return max(len(repeated_words(panel.words, sentence)) for panel in sentence.panels)
+
+
 def repeated_places(panel: Panel, sentence: Sentence) -> list[bool]:
     """Return whether each output symbol belongs to a repeated word."""
     tokens = [token for token in panel.output if token != END]
@@ -171,7 +176,13 @@ FIGURES = {
     "attention_to_summarized": SentencePanels(1, longest=26),
     "attention_to_two_summarized": SentencePanels(2, longest=26),
     "attention_to_translated": SentencePanels(1, longest=14),
-    "attention_to_two_translated": SentencePanels(2, longest=14, repetitions=True),
+    "attention_to_two_translated": SentencePanels(
+        2,
+        longest=14,
+        repetitions=True,
+        excess=most_repeated,
+        point="the sentence of which one output repeats the most words",
+    ),
     "attention_to_six_translated": SentencePanels(6, longest=10),
     "longer_summary": SentencePanels(
         1,
