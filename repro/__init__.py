@@ -2,16 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from repro.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from repro.runs.loading import LoadedRun
-
-__version__ = "0.1.0"
-
-NUMERIC_EPOCH = 10
-"""Version of the mathematics: incremented when a definition, the stopping rule of an algorithm or a
-protocol changes, not with the last bit of a sum."""
 
 
 def load(

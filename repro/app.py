@@ -64,7 +64,8 @@ def main(arguments: Sequence[str]) -> int:
     config = None if parsed.multirun else compose_run(overrides)
 
     from repro.runs import launch
-    from repro.runs.execute import RunFailedError, locate
+    from repro.runs.execute import RunFailedError
+    from repro.runs.job import locate
 
     if config is None:
         options = ["hydra.sweeper.dry_run=true"] * parsed.dry_run
@@ -106,7 +107,7 @@ def _run(config: RunConfig, overrides: Sequence[str]) -> int:
     from repro.results import RunFolder
     from repro.results.labels import main_metric
     from repro.runs import launch
-    from repro.runs.execute import locate
+    from repro.runs.job import locate
     from repro.runs.show import DIVERGED, main_first, metric_text
 
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1  # started by torchrun

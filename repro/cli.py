@@ -22,8 +22,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import NoReturn, TypeVar
 
-from repro import __version__
 from repro.errors import UserError, meant, require_utf8, visible
+from repro.version import __version__
 
 T = TypeVar("T")
 

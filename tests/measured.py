@@ -1,7 +1,7 @@
 """A made-up measurement and a made-up record, from which tests make others."""
 
-from repro import NUMERIC_EPOCH
 from repro.results import Measurement, Record
+from repro.version import NUMERIC_EPOCH
 
 MEASUREMENT = Measurement(
     run_id="run",

@@ -5,7 +5,7 @@ import pytest
 from repro.evaluation.metrics import form_of
 from repro.evaluation.sufficient_statistics import GROUPS, metric_value
 from repro.results import RunFolder
-from repro.runs.execute import Outcome
+from repro.runs.job import Outcome
 
 
 def assert_sums_give_the_records(folder: RunFolder) -> None:

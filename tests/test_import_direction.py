@@ -4,13 +4,15 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import networkx as nx
+
 import repro
 
 ROOT = Path(repro.__file__).parent
-ORDER = [
-    "errors", "typed", "checksums", "atomic", "compilation", "config", "data", "mappings",
-    "structures", "losses", "decoding", "models", "training", "evaluation", "results", "report",
-    "tasks", "runs", "app", "cli", "__main__", "__init__",  # the last has repro.load
+ORDER = [  # the last has repro.load
+    "errors", "version", "typed", "checksums", "atomic", "compilation", "config", "data",
+    "mappings", "structures", "losses", "decoding", "models", "training", "evaluation",
+    "results", "report", "tasks", "runs", "app", "cli", "__main__", "__init__",
 ]  # fmt: skip
 NO_MODEL = {"evaluation", "results", "report"}
 
@@ -50,6 +52,36 @@ def test_stages_import_earlier_ones_only() -> None:
         }
     )
     assert not found
+
+
+def imported_modules() -> nx.DiGraph:
+    """Return which module imports which, also inside functions; not what only types need."""
+    paths = {
+        ".".join(["repro", *path.relative_to(ROOT).with_suffix("").parts]): path
+        for path in ROOT.rglob("*.py")
+    }
+    modules = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    graph: nx.DiGraph = nx.DiGraph()
+    for module, path in modules.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                node.body = []
+        for node in ast.walk(tree):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                within = [f"{node.module}.{alias.name}" for alias in node.names]
+                names = [one if one in modules else str(node.module) for one in within]
+            graph.add_edges_from((module, one) for one in names if one in modules)
+    return graph
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    graph = imported_modules()
+    assert graph.has_edge("repro.runs.execute", "repro.runs.train")  # inside a function
+    assert not [*nx.simple_cycles(graph)]
 
 
 def test_the_order_is_the_documented_one() -> None:

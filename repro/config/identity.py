@@ -7,8 +7,8 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
 
-from repro import NUMERIC_EPOCH
 from repro.config.schema import RunConfig
+from repro.version import NUMERIC_EPOCH
 
 NUISANCE = frozenset({"hardware", "logger", "data_dir", "results_dir", "fail_fast", "name"})
 """Top-level keys that say where a run is computed and stored, not what it computes."""

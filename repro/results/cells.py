@@ -9,7 +9,6 @@ from itertools import groupby, product
 from pathlib import Path
 from typing import Any, Self
 
-from repro import NUMERIC_EPOCH
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.identity import changes_numbers
 from repro.config.planning import PlannedRun, Plans, may_match, plan_runs
@@ -18,6 +17,7 @@ from repro.results.layout import plans_path, record_path
 from repro.results.record import Record
 from repro.results.speeds import speeds_of
 from repro.results.store import RunFolder, list_runs, read_records, read_settings, run_folder
+from repro.version import NUMERIC_EPOCH
 
 _log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from repro.results.frame import parse_filter, text_of
 from repro.results.labels import age_text
 from repro.results.store import read_settings
 from repro.runs.display import read_sweep
-from repro.runs.locking import RunBusyError, is_claimed, remove_locked, run_lock
-from repro.runs.show import days_old, print_list, run_state
+from repro.runs.locking import RunBusyError, is_claimed, remove_locked, run_lock, run_state
+from repro.runs.show import days_old, print_list
 
 Row = dict[str, Any]
 

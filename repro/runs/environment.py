@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 
-from repro import __version__
 from repro.config.paths import in_checkout
 from repro.config.schema import RunConfig
 from repro.errors import UserError
+from repro.version import __version__
 
 _LIBRARIES = ("torch", "numpy", "hydra-core", "safetensors")
 _ALLOCATION = re.compile(r"allocate (\d[\d.]*) ?(bytes|\wiB)|bad_alloc|size calculation overflowed")

@@ -37,9 +37,9 @@ from repro.config.errors import ConfigError
 from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.sweeps import swept, write_sweep
 from repro.runs.display import RunState, SweepDisplay, read_sweep
-from repro.runs.execute import Job, Outcome, RunFailedError, execute, locate, monitored
-from repro.runs.locking import announce, is_claimed
-from repro.runs.show import run_state
+from repro.runs.execute import RunFailedError, execute, monitored
+from repro.runs.job import Job, Outcome, locate
+from repro.runs.locking import announce, is_claimed, run_state
 
 
 @dataclass(frozen=True)

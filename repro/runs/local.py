@@ -9,7 +9,8 @@ from typing import NamedTuple
 import torch
 
 from repro.runs.device import choose_device
-from repro.runs.execute import Job, Outcome, execute, record_death
+from repro.runs.execute import execute, record_death
+from repro.runs.job import Job, Outcome
 from repro.runs.launch import Backend, Batch
 from repro.runs.mps import shared_card
 from repro.runs.workers import Death, WorkerPool

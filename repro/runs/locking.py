@@ -18,6 +18,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from repro.atomic import naming
+from repro.results import RunFolder
 
 _LOCK = "lock"
 _PATIENCE_SECONDS = 0.5
@@ -97,3 +98,9 @@ def is_claimed(folder: Path) -> bool:
 def announce(busy: RunBusyError) -> None:
     """Print that this process waits; usable as ``on_busy`` of :func:`run_lock`."""
     print(f"repro: waiting: {busy}", file=sys.stderr)
+
+
+def run_state(folder: RunFolder) -> str:
+    """Return the status of a run, ``interrupted`` if no process works on it."""
+    interrupted = folder.status == "running" and not is_claimed(folder.path)
+    return "interrupted" if interrupted else folder.status

@@ -12,7 +12,7 @@ from repro.config.planning import PlannedRun, plan_runs
 from repro.results import Archive, Record, RunFolder, figure_path, require_writable, run_folder
 from repro.results.cells import following_runs
 from repro.runs.environment import describe_versions, source_commit
-from repro.runs.execute import Outcome, is_finished, locate
+from repro.runs.job import Outcome, is_finished, locate
 from repro.runs.launch import distinct, launcher_of, prepare_jobs, print_plan, run_jobs
 from repro.runs.own_examples import write_own_examples
 

@@ -16,7 +16,7 @@ from repro.results import Record, ResultsError, RunFolder, find_run, recent_runs
 from repro.results.labels import age_text, main_metric, result_text, run_title
 from repro.results.store import read_settings
 from repro.runs.display import RunState, read_sweep
-from repro.runs.locking import is_claimed
+from repro.runs.locking import run_state
 
 DIVERGED = "its training diverged; try a lower training.learning_rate"
 
@@ -163,12 +163,6 @@ def print_run(found: Facts, config: bool = False) -> None:
     for key in ("traceback", *(["config"] if config else [])):
         if key in found:
             print(f"\n{key}\n{found[key]}")
-
-
-def run_state(folder: RunFolder) -> str:
-    """Return the status of a run, ``interrupted`` if no process works on it."""
-    interrupted = folder.status == "running" and not is_claimed(folder.path)
-    return "interrupted" if interrupted else folder.status
 
 
 def metric_text(value: float) -> str:

@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 
-from repro import NUMERIC_EPOCH
 from repro.atomic import atomic_path
 from repro.checksums import DamagedFileError
 from repro.config.compose import to_yaml
@@ -28,7 +27,7 @@ from repro.results import Record, ResultsError, RunFolder, list_runs, publish, r
 from repro.results.record import REPLACED
 from repro.runs.device import describe_device, kernels_in_use, prepare_device
 from repro.runs.environment import describe_versions, enough_memory, source_commit
-from repro.runs.execute import Job, is_finished, locate, logged
+from repro.runs.job import Job, is_finished, locate, logged
 from repro.runs.locking import announce, run_lock
 from repro.tasks import EnsembleEvaluation, Predictor, Task, task_spec
 from repro.tasks.instantiate import build_loss_mapping, build_mapping
@@ -37,6 +36,7 @@ from repro.training.checkpoint import TrainingProgress, load_weights
 from repro.training.logger import LOGGERS
 from repro.training.loop import FitPaths, Progress, fit
 from repro.training.seeding import seed_everything
+from repro.version import NUMERIC_EPOCH
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,6 @@ from torch.nn.functional import pad
 from repro.structures.compiled import (
     NO_TRANSITIONS,
     CompiledStructure,
-    Problem,
     gathered,
     weighted_parts,
 )
@@ -18,6 +17,7 @@ from repro.structures.forward_backward import sequence_log_partition
 from repro.structures.kernels.codes import ARBORESCENCE, MATCHING, SEQUENCE, SINGLE_ROOT
 from repro.structures.matrix_tree import tree_log_partition
 from repro.structures.problem import (
+    Problem,
     checked_lengths,
     checked_unary,
     no_additional,

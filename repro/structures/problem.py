@@ -46,6 +46,39 @@ class Scores:
         return joined
 
 
+@dataclass(frozen=True)
+class Problem:
+    """Checked scores in the form that the kernels take: on the CPU, detached.
+
+    Args:
+        code: family of structures, a constant of ``kernels/codes.py``.
+        unary: ``(B, R, C)`` in double precision; forbidden parts have ``-inf``.
+        additional: ``(B, ...)``, or ``(1, ...)`` if shared by the batch; also in double precision,
+            since compiling the kernels for a second type takes a minute.
+        sizes: ``(B, 2)`` numbers of rows and columns that are not padding.
+        width: number of entries of a stored structure.
+    """
+
+    code: int
+    unary: Tensor
+    additional: Tensor
+    sizes: Tensor
+    width: int
+
+    def subset(self, rows: Array) -> "Problem":
+        """Return the problem of some instances of the batch."""
+        own = self.additional[rows] if len(self.additional) > 1 else self.additional
+        return Problem(self.code, self.unary[rows], own, self.sizes[rows], self.width)
+
+    @property
+    def batch(self) -> Any:
+        """The problem as arrays, for the compiled kernels."""
+        from repro.structures.kernels.batch import Batch  # imports numba, so only when needed
+
+        arrays = (self.unary.numpy(), self.additional.numpy(), self.sizes.numpy())
+        return Batch(self.code, *arrays)
+
+
 class Layout(NamedTuple):
     """Where an array holds the values of the parts of structures; see ``kernels/mixture.py``.
 

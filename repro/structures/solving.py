@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from repro.structures.arc_flow import POSITIVE, flows, paths, trellis
-from repro.structures.compiled import Problem
 from repro.structures.kernels import batch as kernels
 from repro.structures.kernels import entries
 from repro.structures.kernels.batch import Found, Report
@@ -24,7 +23,7 @@ from repro.structures.kernels.codes import (
     Array,
 )
 from repro.structures.kernels.gram import GAP, ITERATIONS, SIZE, State
-from repro.structures.problem import InfeasibleError, Scores, Selection, starts
+from repro.structures.problem import InfeasibleError, Problem, Scores, Selection, starts
 
 T = TypeVar("T")
 _GRAIN = 20_000

@@ -12,7 +12,7 @@ import pytest
 from repro.cli import main
 from repro.results import RunFolder, find_run, list_runs
 from repro.runs.cleanup import remove, run_rows
-from repro.runs.execute import is_finished
+from repro.runs.job import is_finished
 from repro.runs.locking import run_lock
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scripting.md").read_text(encoding="utf-8")

@@ -14,7 +14,8 @@ from slurm_node import slurm_node, why_not
 
 from repro.config.compose import compose_run
 from repro.results import RunFolder, list_runs
-from repro.runs.execute import execute, locate
+from repro.runs.execute import execute
+from repro.runs.job import locate
 from repro.runs.launch import prepare_jobs
 
 REASON = why_not()

@@ -1,9 +1,9 @@
 import pytest
 
-from repro import NUMERIC_EPOCH
 from repro.config.compose import compose_run
 from repro.config.identity import ensemble_id, run_id, training_id
 from repro.tasks.nmt import SPEC
+from repro.version import NUMERIC_EPOCH
 
 BASE = ["mapping.alpha=1.5", "seed=1"]
 

@@ -1,8 +1,8 @@
 import pytest
 
-from repro import __version__
 from repro.config.errors import ConfigError
 from repro.evaluation.metrics import METRICS, metric_of
+from repro.version import __version__
 
 
 def test_registry_holds_every_metric_under_its_name() -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from repro import NUMERIC_EPOCH
 from repro.config.compose import compose_run
 from repro.config.identity import settings
 from repro.config.planning import PlannedRun
 from repro.results import Archive, Record, publish
+from repro.version import NUMERIC_EPOCH
 
 CELL = ("task=morphology", "mapping=entmax", "scale=demo", "mapping.alpha=1.5")
 PLAN = PlannedRun("paper2020/table9", "a", "b", 2, CELL)

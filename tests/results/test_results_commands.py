@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from repro import NUMERIC_EPOCH
 from repro.cli import main
 from repro.config.compose import compose_run
 from repro.config.experiment import list_experiments, load_experiment
@@ -21,6 +20,7 @@ from repro.results import Record, publish, run_folder
 from repro.results.frame import load, pivoted, selected, text_of
 from repro.runs.device import choose_device, describe_device
 from repro.runs.plan import LEAST_MINUTES, plan
+from repro.version import NUMERIC_EPOCH
 
 Make = Callable[..., Record]
 RIGHT = {"softmax": 0.5, "entmax": 0.95}

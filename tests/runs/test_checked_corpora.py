@@ -11,7 +11,7 @@ from repro.cli import main
 from repro.config.compose import compose_run
 from repro.config.paths import conf_dir
 from repro.results import list_runs
-from repro.runs.execute import locate
+from repro.runs.job import locate
 from repro.runs.train import build_task, check
 from repro.tasks import entailment
 

@@ -9,7 +9,8 @@ import pytest
 from repro.checksums import DamagedFileError
 from repro.config.compose import compose_run
 from repro.results import ResultsError, RunFolder
-from repro.runs.execute import Outcome, execute, locate, monitored
+from repro.runs.execute import execute, monitored
+from repro.runs.job import Outcome, locate
 
 Damage = Callable[[Path], None]
 

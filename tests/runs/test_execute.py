@@ -9,7 +9,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from repro import NUMERIC_EPOCH
 from repro.checksums import DamagedFileError
 from repro.config.compose import compose_run
 from repro.data.sigmorphon import load
@@ -17,10 +16,12 @@ from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.inflection import InflectedForms
 from repro.mappings.kernels import dispatch
 from repro.results import Record, RunFolder, read_record, record_path
-from repro.runs.execute import Job, execute, locate, record_death
+from repro.runs.execute import execute, record_death
+from repro.runs.job import Job, locate
 from repro.runs.locking import is_claimed, run_lock
 from repro.runs.train import evaluate_ensemble
 from repro.tasks import CorpusIdentity
+from repro.version import NUMERIC_EPOCH
 
 
 def numbers(record: Record) -> dict[str, float]:

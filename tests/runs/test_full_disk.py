@@ -9,7 +9,8 @@ import pytest
 from repro.cli import main
 from repro.config.compose import compose_run
 from repro.results import RunFolder
-from repro.runs.execute import execute, locate
+from repro.runs.execute import execute
+from repro.runs.job import locate
 from repro.runs.locking import run_lock
 from repro.runs.show import describe, print_run
 

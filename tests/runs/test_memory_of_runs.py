@@ -9,8 +9,9 @@ import torch
 
 from repro.cli import main
 from repro.config.compose import compose_run
-from repro.runs import execute
 from repro.runs.environment import OutOfMemoryError, enough_memory
+from repro.runs.execute import execute
+from repro.runs.job import locate
 
 HUGE = 10**15
 
@@ -61,7 +62,7 @@ def test_a_run_without_memory_fails_in_one_line(
     tiny: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("repro.runs.train.fit", lambda *_: torch.empty(HUGE, dtype=torch.uint8))
-    outcome = execute.execute(execute.locate(compose_run(tiny)))
+    outcome = execute(locate(compose_run(tiny)))
     assert outcome.status == "failed"
     assert outcome.error.startswith(f"OutOfMemoryError: no memory for {HUGE} bytes more")
     assert "\n" not in outcome.error

@@ -18,7 +18,8 @@ from repro.errors import DataError
 from repro.results import Archive, ResultsError, RunFolder
 from repro.results.prediction import Wanted
 from repro.runs import loading
-from repro.runs.execute import execute, locate
+from repro.runs.execute import execute
+from repro.runs.job import locate
 from repro.runs.own_examples import _write, write_own_examples
 
 

@@ -8,7 +8,8 @@ from safetensors.torch import load_file
 from repro.config.compose import compose_run
 from repro.results import RunFolder
 from repro.runs import train
-from repro.runs.execute import execute, locate
+from repro.runs.execute import execute
+from repro.runs.job import locate
 from repro.runs.launch import backend_of, launch_jobs, prepare_jobs
 
 

@@ -15,7 +15,7 @@ from repro.cli import main
 from repro.results import Record, RunFolder, list_runs
 from repro.results.sweeps import read_sweeps
 from repro.runs import train
-from repro.runs.execute import Job, Outcome
+from repro.runs.job import Job, Outcome
 from repro.runs.launch import backend_of, launch_jobs, outcome_of, prepare_jobs, print_failures
 from repro.runs.local import _Queue
 from repro.runs.locking import is_claimed

@@ -13,7 +13,8 @@ from repro.data.alignment.links import fertilities
 from repro.data.alignment.model import train_two_way
 from repro.data.preparation import PreparedCorpus
 from repro.models.seq2seq.fertility import AlignedFertility, PredictedFertility
-from repro.runs.execute import execute, locate
+from repro.runs.execute import execute
+from repro.runs.job import locate
 from repro.tasks.fertility import (
     AlignedCorpus,
     align_splits,

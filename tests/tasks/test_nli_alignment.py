@@ -12,7 +12,8 @@ from repro.models.entailment import SequentialAligner, StructuredAligner, WordAl
 from repro.report.figures import figure_kind
 from repro.results import RunFolder
 from repro.results.files import read_rows
-from repro.runs.execute import execute, locate
+from repro.runs.execute import execute
+from repro.runs.job import locate
 from repro.tasks.nli_alignment.task import NliAlignmentTask
 from repro.training.seeding import seed_everything
 

@@ -26,7 +26,8 @@ from repro.evaluation.sufficient_statistics import metric_value, percentage_of_s
 from repro.models.seq2seq.fertility import ConstantFertility, PredictedFertility, TableFertility
 from repro.report.figures import figure_kind
 from repro.results import OWN_SPLIT, RunFolder
-from repro.runs.execute import execute, locate
+from repro.runs.execute import execute
+from repro.runs.job import locate
 from repro.tasks.nmt import identify
 from repro.tasks.nmt.task import NmtTask, check
 from repro.tasks.text_pairs import TextPairsTask

@@ -12,7 +12,8 @@ from repro.config.compose import compose_run
 from repro.data.dependencies.universal_dependencies import HELD_OUT
 from repro.errors import DataError
 from repro.results import RunFolder
-from repro.runs.execute import execute, locate
+from repro.runs.execute import execute
+from repro.runs.job import locate
 from repro.tasks import task_spec
 from repro.tasks.entailment import encode_corpus
 from repro.tasks.morphology.corpus import encode_corpus as encode_forms

@@ -20,7 +20,8 @@ from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.report.figures import figure_kind
 from repro.results import OWN_SPLIT, RunFolder
-from repro.runs.execute import execute, locate
+from repro.runs.execute import execute
+from repro.runs.job import locate
 from repro.runs.train import ensemble_evaluation
 from repro.structures import Arborescence, sparsemap
 from repro.tasks.parsing.corpus import encode_treebank, identify, restored_treebank

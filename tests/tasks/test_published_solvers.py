@@ -12,7 +12,8 @@ import pytest
 
 from repro.config.compose import compose_run
 from repro.results import read_record
-from repro.runs.execute import execute, locate
+from repro.runs.execute import execute
+from repro.runs.job import locate
 
 pytestmark = pytest.mark.skipif(
     "ATEN_CPU_CAPABILITY" not in os.environ, reason="run by make test-processors"

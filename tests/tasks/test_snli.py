@@ -19,7 +19,8 @@ from repro.evaluation.metrics.labels import Labels
 from repro.report.figures import figure_kind
 from repro.results import OWN_SPLIT, RunFolder
 from repro.results.files import read_rows
-from repro.runs.execute import execute, locate
+from repro.runs.execute import execute
+from repro.runs.job import locate
 from repro.tasks.entailment import encode_corpus, vectors_of
 from repro.tasks.pair_corpora import identify
 from repro.tasks.snli.task import SnliTask

@@ -9,7 +9,8 @@ from repro.config.compose import compose_run
 from repro.evaluation.metrics.summarization import rouge
 from repro.report.figures.attention import prediction_of
 from repro.results import RunFolder
-from repro.runs.execute import Outcome, execute, locate
+from repro.runs.execute import execute
+from repro.runs.job import Outcome, locate
 from repro.tasks.summarization import summary_corpus
 from repro.tasks.summarization.task import SummarizationTask
 

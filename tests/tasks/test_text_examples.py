@@ -14,7 +14,8 @@ from repro.data.vocabulary import Vocabulary
 from repro.evaluation.metrics import metric_of
 from repro.report.figures.forced_decoding import steps_of
 from repro.results import RunFolder
-from repro.runs.execute import execute, locate
+from repro.runs.execute import execute
+from repro.runs.job import locate
 from repro.tasks.nmt.task import NmtTask
 from repro.tasks.text_pairs import ALTERNATIVES, forced_rows, stored_examples
 from repro.training.seeding import seed_everything

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from repro import __version__
 from repro.evaluation.sufficient_statistics import Form, Statistics, metric_value
+from repro.version import __version__
 
 
 @dataclass(frozen=True)

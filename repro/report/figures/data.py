@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -10,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import repro.mappings
 from repro.config.experiment import Experiment
 from repro.report.figures.canvas import plain_style
 from repro.report.figures.kinds import NO_RUNS, Figure, FigureRun, FigureRuns, figure_kind
@@ -193,12 +195,9 @@ def refuse_malformed(experiment_name: str) -> Iterator[None]:
 @cache
 def _code_digest() -> str:
     """Hash the drawing code: figure modules, styles of mappings, the version of Matplotlib."""
-    import repro
-    import repro.report.figures as package
-
-    styles = Path(repro.__file__).parent / "mappings" / "__init__.py"
-
-    files = sorted(path for folder in package.__path__ for path in Path(folder).rglob("*.py"))
+    styles = Path(repro.mappings.__file__)
+    folders = sys.modules[__name__.rpartition(".")[0]].__path__
+    files = sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
     found = hashlib.sha256(version("matplotlib").encode())
     for path in [*files, styles]:
         found.update(path.read_bytes())

@@ -1,5 +1,6 @@
 """Kinds of figures: selection of runs and examples, drawing, and description in words."""
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -132,8 +133,7 @@ def figure_kinds() -> dict[str, Figure]:
     Raises:
         ConfigError: two modules register the same name.
     """
-    import repro.report.figures as package  # here, since the package imports this module
-
+    package = sys.modules[__name__.rpartition(".")[0]]  # with the folders of extensions
     return declared_in(package.__name__, package.__path__, "FIGURES")
 
 
