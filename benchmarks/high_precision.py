@@ -71,14 +71,14 @@ def entmax_product(probs: Row, vector: Row, alpha: float) -> Row:
 
 def entmax_drift(probs: Row, vector: Row, alpha: float) -> Any:
     """Compute ``<∂p/∂α, v>`` of α-entmax; Correia et al. (2019), Proposition 1."""
-    support, alpha_minus_1 = probs > 0, np.longdouble(alpha) - 1
+    support, r = probs > 0, np.longdouble(alpha) - 1
     kept, v = probs[support], vector[support]
-    slope = kept ** (1 - alpha_minus_1)
+    slope = kept ** (1 - r)
     v = v - v[slope.argmax()]
     share = slope / slope.max()
     v = v - (share * v).sum() / share.sum()
     # Σ s v is zero now, so the term of the derivative that is proportional to s vanishes.
-    return ((kept - alpha_minus_1 * kept * np.log(kept)) * v).sum() / alpha_minus_1**2
+    return ((kept - r * kept * np.log(kept)) * v).sum() / r**2
 
 
 def scatter(support: NDArray[np.bool_], values: Row) -> Row:

@@ -174,7 +174,7 @@ def entmax15_loss(scores: Tensor, target: Tensor) -> Tensor:
     return losses
 
 
-def fused_alpha_minus_1(mapping: ProbabilityMap) -> float | None:
+def fused_r(mapping: ProbabilityMap) -> float | None:
     """Return ``r = α - 1`` if there is a fused loss for the mapping, else None."""
     kind = type(mapping)
     if kind in (Entmax, Entmax15) and isinstance(mapping.alpha, float):
@@ -194,17 +194,17 @@ def fused_losses(
     Raises:
         IndexError: a target is not a class; on CUDA its loss is NaN.
     """
-    alpha_minus_1 = fused_alpha_minus_1(mapping)
-    if alpha_minus_1 is None or alpha_minus_1 < 0 or scores.numel() == 0:
+    r = fused_r(mapping)
+    if r is None or r < 0 or scores.numel() == 0:
         return None
     if not dispatch.has_kernel(scores) or (scores.is_cpu and not is_concrete(scores)):
         return None
     if not scores.is_cpu:
-        each: Tensor = StreamedLossFunction.run(scores, target, alpha_minus_1, ignored)[0]
+        each: Tensor = StreamedLossFunction.run(scores, target, r, ignored)[0]
         return reduce_losses(each, target == ignored, reduction)
-    losses: Tensor = _apply(scores, target, alpha_minus_1, ignored, reduction)[0]
+    losses: Tensor = _apply(scores, target, r, ignored, reduction)[0]
     # log_softmax does not follow the mapping's rules for infinite scores.
-    return losses if alpha_minus_1 or bool(losses.isfinite().all()) else None
+    return losses if r or bool(losses.isfinite().all()) else None
 
 
 class EntmaxLossFunction(Function):
@@ -215,12 +215,12 @@ class EntmaxLossFunction(Function):
         ctx: Any,
         scores: Tensor,
         target: Tensor,
-        alpha_minus_1: float,
+        r: float,
         ignored: int,
         reduction: Reduction,
     ) -> tuple[Tensor, Tensor]:
         """Compute and reduce the losses in one node: a second one would outlast a small kernel."""
-        if alpha_minus_1 == 0:
+        if r == 0:
             # Saving probabilities spares the backward pass an exponential of every score: with
             # 2,500 classes it takes a third of the time of that of torch's cross_entropy.
             skipped = target == ignored
@@ -230,10 +230,10 @@ class EntmaxLossFunction(Function):
             losses = -probs.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
             losses, probs = losses.masked_fill_(skipped, 0.0), probs.exp_()
         else:
-            losses, probs = dispatch.launch("entmax_loss", scores, target, alpha_minus_1, ignored)
+            losses, probs = dispatch.launch("entmax_loss", scores, target, r, ignored)
         count = (target != ignored).sum().clamp_(min=1) if reduction == "mean" else None
         ctx.save_for_backward(probs, target, count)
-        ctx.alpha_minus_1, ctx.ignored = alpha_minus_1, ignored
+        ctx.alpha_minus_1, ctx.ignored = r, ignored
         ctx.set_materialize_grads(False)
         if reduction == "none":
             return losses, probs
@@ -267,13 +267,9 @@ class StreamedLossFunction(DifferentiableFunction):
     """
 
     @staticmethod
-    def forward(
-        scores: Tensor, target: Tensor, alpha_minus_1: float, ignored: int
-    ) -> tuple[Tensor, Tensor]:
+    def forward(scores: Tensor, target: Tensor, r: float, ignored: int) -> tuple[Tensor, Tensor]:
         """Return losses, and the numbers of each row from which ``p`` is computed."""
-        found: tuple[Tensor, Tensor] = dispatch.launch(
-            "fenchel_young", scores, target, alpha_minus_1, ignored
-        )
+        found: tuple[Tensor, Tensor] = dispatch.launch("fenchel_young", scores, target, r, ignored)
         return found
 
     @staticmethod

@@ -106,14 +106,12 @@ def budget(
     return like_scores(probs, scores, dim)
 
 
-def _constrained(
-    scores: Tensor, upper: Tensor, order: float, mask: Tensor | None, dim: int
-) -> Tensor:
+def _constrained(scores: Tensor, upper: Tensor, r: float, mask: Tensor | None, dim: int) -> Tensor:
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
     rows, bounds, slack = _with_bounds(wide, upper, dim)
-    probs, _ = BoundedFunction.run(rows, bounds, 1.0, order, slack)
+    probs, _ = BoundedFunction.run(rows, bounds, 1.0, r, slack)
     return like_scores(probs, scores, dim)
 
 
@@ -195,7 +193,7 @@ class BoundedFunction(DifferentiableFunction):
         scores: Tensor,
         upper: Tensor | None,
         total: float | Tensor,
-        order: float,
+        r: float,
         slack: float,
     ) -> tuple[Tensor, Tensor]:
         """Solve by a kernel or in PyTorch.
@@ -204,7 +202,7 @@ class BoundedFunction(DifferentiableFunction):
             scores: shape ``(..., n)`` with ``n >= 1``; ``-inf`` where forbidden.
             upper: bounds, like ``scores``; None means that all bounds are one.
             total: sum of each row, a number or ``(..., 1)``; 1.0 with bounds.
-            order: 0 for the entropy (softmax), 1 for the Euclidean distance (sparsemax).
+            r: 0 for the entropy (softmax), 1 for the Euclidean distance (sparsemax).
             slack: tolerance of the bounds, see :func:`_with_bounds`.
 
         Raises:
@@ -212,7 +210,7 @@ class BoundedFunction(DifferentiableFunction):
         """
         if upper is not None:
             call = dispatch.implementation("bounded_forward", scores)
-            probs, kkt_status, faults = call(scores, upper, order, slack)
+            probs, kkt_status, faults = call(scores, upper, r, slack)
         else:
             rows = "_rows" if isinstance(total, Tensor) else ""
             call = dispatch.implementation(f"budget_forward{rows}", scores)
@@ -223,7 +221,7 @@ class BoundedFunction(DifferentiableFunction):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        ctx.row_totals, ctx.order = isinstance(inputs[2], Tensor), inputs[3]
+        ctx.row_totals, ctx.r = isinstance(inputs[2], Tensor), inputs[3]
         ctx.mark_non_differentiable(output[1])
         ctx.save_for_backward(*output)
 
@@ -236,7 +234,7 @@ class BoundedFunction(DifferentiableFunction):
         to_upper = ctx.needs_input_grad[1]
         call = dispatch.backward_implementation("bounded_backward", probs, grads[0])
         grad_scores, grad_bounds, mean = call(
-            probs, kkt_status, grads[0], ctx.order, to_upper, ctx.row_totals
+            probs, kkt_status, grads[0], ctx.r, to_upper, ctx.row_totals
         )
         grad_total = mean.view(*probs.shape[:-1], 1) if ctx.row_totals else None
         return grad_scores, grad_bounds if to_upper else None, grad_total, None, None
@@ -244,14 +242,14 @@ class BoundedFunction(DifferentiableFunction):
 
 @in_torch
 def bounded_forward(
-    scores: Tensor, upper: Tensor, order: float, slack: float
+    scores: Tensor, upper: Tensor, r: float, slack: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Solve in PyTorch; infeasible rows are NaN, and counted."""
     allowed = scores != -torch.inf
     bounds = upper.masked_fill(~allowed, 0.0)
     short = (bounds.sum(-1, keepdim=True) < 1 - slack) & allowed.any(-1, keepdim=True)
     bad = short | ~(bounds >= -slack).all(-1, keepdim=True)
-    solve = bounded_softmax if order == 0.0 else box_projection
+    solve = bounded_softmax if r == 0.0 else box_projection
     probs, kkt_status = solve(_marked(scores, bad), bounds.clamp(min=0.0), 1.0)
     # The derivative in a bound that rounding has left below zero is zero.
     return probs, kkt_status.masked_fill(bounds < 0, AT_ZERO), bad.sum()
@@ -277,27 +275,27 @@ def budget_forward_rows(scores: Tensor, totals: Tensor) -> tuple[Tensor, Tensor,
 
 @in_torch
 def bounded_backward(
-    probs: Tensor, kkt_status: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
+    probs: Tensor, kkt_status: Tensor, grad: Tensor, r: float, to_upper: bool, to_total: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return gradients of scores, bounds and totals; the last two are empty unless requested."""
-    slope, share, full = _response(probs, kkt_status, order)
+    slope, share, full = _response(probs, kkt_status, r)
     mean = (share * grad).sum(-1, keepdim=True)
     uppers = full * (grad - mean) if to_upper else probs.new_empty(0)
     return slope * (grad - mean), uppers, mean.reshape(-1) if to_total else probs.new_empty(0)
 
 
-def _response(probs: Tensor, kkt_status: Tensor, order: float) -> tuple[Tensor, Tensor, Tensor]:
+def _response(probs: Tensor, kkt_status: Tensor, r: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``s``, ``s / Σs`` and where bounds are active; all zero if no entry is interior."""
-    slope = (kkt_status == INTERIOR) * (probs if order == 0.0 else torch.ones_like(probs))
+    slope = (kkt_status == INTERIOR) * (probs if r == 0.0 else torch.ones_like(probs))
     sums = slope.sum(-1, keepdim=True)
     corner = sums == 0
     return slope, slope / sums.masked_fill(corner, 1.0), (kkt_status == AT_UPPER) & ~corner
 
 
 def bounded_value(
-    scores: Tensor, upper: Tensor | None, total: float | Tensor, order: float, slack: float
+    scores: Tensor, upper: Tensor | None, total: float | Tensor, r: float, slack: float
 ) -> Tensor:
-    """Return ``max <q, z> - Ω(q)`` under the bounds, with ``-Ω`` the Tsallis entropy of ``order``.
+    """Return ``max <q, z> - Ω(q)`` under the bounds, with ``-Ω`` the Tsallis entropy of ``r``.
 
     The gradient is ``p`` in the scores and the multipliers in the bounds and the total. That of the
     total is the common ``z - Ω'(p)`` of the interior entries; that of an active bound is the
@@ -307,22 +305,19 @@ def bounded_value(
     Arguments are those of :class:`BoundedFunction`. The result has the shape of ``scores`` without
     the last axis; ``-inf`` for a row with nothing allowed.
     """
-    probs, kkt_status = BoundedFunction.run(scores, upper, total, order, slack)
+    probs, kkt_status = BoundedFunction.run(scores, upper, total, r, slack)
     held = probs.detach()
     centered, top = center(scores.detach().masked_fill(held == 0, -torch.inf), -1)
     shifted = torch.where(torch.as_tensor(total, device=top.device) == 0, 0.0, total * top)
-    best = (held * centered).sum(-1) - tsallis(held, order, -1) + shifted.squeeze(-1)
+    best = (held * centered).sum(-1) - tsallis(held, r, -1) + shifted.squeeze(-1)
     # Heights are ``z - Ω'(p)``, shifted to be finite; interior entries have the same, the level.
     largest = torch.finfo(scores.dtype).max
     shift = top.clamp(-largest, largest)
     heights = (scores.clamp(max=largest) - shift).masked_fill(kkt_status == AT_ZERO, 0.0)
-    if order == 0.0:
-        heights = heights - on_support(probs, probs > 0).log()
-    else:
-        heights = heights - probs + 0.5
+    heights = heights - on_support(probs, probs > 0).log() if r == 0.0 else heights - probs + 0.5
     _, share, full = _response(held, kkt_status, 0.0)
     level = (share * heights).sum(-1, keepdim=True)
-    active = full & (probs > 0) if order == 0.0 else full
+    active = full & (probs > 0) if r == 0.0 else full
     has_interior = share.sum(-1, keepdim=True) > 0
     excess = torch.where(active, heights - level, 0.0)
     level = torch.where(has_interior, level + shift, 0.0)
@@ -339,18 +334,18 @@ class BoundedMap(ProbabilityMap):
 
     bounded = True
 
-    order: float
+    r: float
     """``α - 1`` of the Tsallis entropy ``-Ω``: 0 for Shannon's, 1 for Gini's."""
 
     def forward(  # type: ignore[override]
         self, scores: Tensor, upper: Tensor, mask: Tensor | None = None, dim: int = -1
     ) -> Tensor:
         """Return the distribution, like ``scores``; arguments are those of :func:`csoftmax`."""
-        return _constrained(scores, upper, self.order, mask, dim)
+        return _constrained(scores, upper, self.r, mask, dim)
 
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``Ω(p)``, which does not depend on the bounds."""
-        return tsallis(probs, self.order, dim)
+        return tsallis(probs, self.r, dim)
 
     def value(  # type: ignore[override]
         self, scores: Tensor, upper: Tensor, mask: Tensor | None = None, dim: int = -1
@@ -364,7 +359,7 @@ class BoundedMap(ProbabilityMap):
         """
         wide = allowed_scores(scores, mask, dim)
         rows, bounds, slack = _with_bounds(wide, upper, dim)
-        return bounded_value(rows, bounds, 1.0, self.order, slack).to(scores.dtype)
+        return bounded_value(rows, bounds, 1.0, self.r, slack).to(scores.dtype)
 
 
 class Csoftmax(BoundedMap):
@@ -373,13 +368,13 @@ class Csoftmax(BoundedMap):
     The multiplier of an exhausted (zero) bound is infinite; :meth:`value` reports it as zero.
     """
 
-    order = 0.0
+    r = 0.0
 
 
 class Csparsemax(BoundedMap):
     """Module form of :func:`csparsemax`, with ``Ω(p) = ½ (‖p‖² - 1)``."""
 
-    order = 1.0
+    r = 1.0
 
 
 class Budget(ProbabilityMap):

@@ -79,7 +79,7 @@ def fenchel_young_backward(
     return entmax_loss_backward(entmax_forward(scores, r), target, grads, ignored)
 
 
-def order_terms(probs: Tensor, r: Tensor) -> Tensor:
+def terms_in_r(probs: Tensor, r: Tensor) -> Tensor:
     """Return the terms, one per entry, of ``∂Ω/∂r = (Σ p L² κ(-r L) - Ω) / (1 + r)``.
 
     Here ``p`` is fixed, ``L = log p``, and ``κ`` is :func:`decay_curvature`.

@@ -89,7 +89,7 @@ def entmax(
         Proposition 1, for the derivative in alpha.
     """
     wide = allowed_scores(scores, mask, dim)
-    r, dense = _order(alpha, wide, dim)
+    r, dense = _r_and_density(alpha, wide, dim)
     return apply_entmax(wide, r, scores, dim, dense)
 
 
@@ -98,7 +98,7 @@ def entmax15(scores: Tensor, dim: int = -1, *, mask: Tensor | None = None) -> Te
     return entmax(scores, 1.5, mask=mask, dim=dim)
 
 
-def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Tensor, bool]:
+def _r_and_density(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Tensor, bool]:
     """Return ``r = α - 1``, with ``dim`` last, and whether some ``r`` is known to be negative."""
     if not isinstance(alpha, Tensor):
         r = positive("alpha", alpha) - 1.0
@@ -168,24 +168,24 @@ class EntmaxFunction(DifferentiableFunction):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None]:
         """Apply the symmetric Jacobian; the result is differentiable again."""
         probs, r = ctx.saved_tensors
-        once, to_order = dispatch.differentiable_once(probs, grads[0]), ctx.needs_input_grad[1]
+        once, to_r = dispatch.differentiable_once(probs, grads[0]), ctx.needs_input_grad[1]
         if ctx.r == 0.0 and once:
             moved = torch._softmax_backward_data(grads[0], probs, -1, probs.dtype)
             return moved, None, None
         if ctx.dense or ctx.r == 0.0 or not once:
-            if r is not None and to_order:
-                moved, terms = _order_terms(probs, r, grads[0])
+            if r is not None and to_r:
+                moved, terms = _terms_in_r(probs, r, grads[0])
                 return moved, terms.sum_to_size(r.shape), None
             moved = entmax_backward(probs, grads[0], ctx.r if r is None else r)
             return moved, None, None
         if r is None:
             moved = dispatch.launch("entmax_backward", probs, grads[0], ctx.r)
             return moved, None, None
-        orders = _of_rows(r, probs)
-        if not to_order:
-            moved = dispatch.launch("entmax_backward_scores", probs, grads[0], orders)
+        r_of_rows = _of_rows(r, probs)
+        if not to_r:
+            moved = dispatch.launch("entmax_backward_scores", probs, grads[0], r_of_rows)
             return moved, None, None
-        moved, drift = dispatch.launch("entmax_backward_rows", probs, grads[0], orders)
+        moved, drift = dispatch.launch("entmax_backward_rows", probs, grads[0], r_of_rows)
         return moved, drift.view(*probs.shape[:-1], 1).sum_to_size(r.shape), None
 
 
@@ -225,9 +225,9 @@ def entmax_forward(scores: Tensor, r: float | Tensor) -> Tensor:
 
 
 @in_torch
-def entmax_forward_rows(scores: Tensor, orders: Tensor) -> Tensor:
+def entmax_forward_rows(scores: Tensor, r_of_rows: Tensor) -> Tensor:
     """Compute :func:`entmax_forward` with one ``r`` for each row, or one for all."""
-    return entmax_forward(scores, as_column(orders, scores))
+    return entmax_forward(scores, as_column(r_of_rows, scores))
 
 
 @in_torch
@@ -237,22 +237,22 @@ def entmax_backward(probs: Tensor, grad: Tensor, r: float | Tensor) -> Tensor:
 
 
 @in_torch
-def entmax_backward_scores(probs: Tensor, grad: Tensor, orders: Tensor) -> Tensor:
+def entmax_backward_scores(probs: Tensor, grad: Tensor, r_of_rows: Tensor) -> Tensor:
     """Return ``J g`` with one ``r`` for each row, or one for all."""
-    return apply_jacobian(probs, as_column(orders, probs), grad)[0]
+    return apply_jacobian(probs, as_column(r_of_rows, probs), grad)[0]
 
 
 @in_torch
-def entmax_backward_rows(probs: Tensor, grad: Tensor, orders: Tensor) -> tuple[Tensor, Tensor]:
+def entmax_backward_rows(probs: Tensor, grad: Tensor, r_of_rows: Tensor) -> tuple[Tensor, Tensor]:
     """Return ``J g`` and the gradient of the ``r`` of each row."""
-    moved, terms = _order_terms(probs, as_column(orders, probs), grad)
+    moved, terms = _terms_in_r(probs, as_column(r_of_rows, probs), grad)
     return moved, terms.sum(-1)
 
 
-def _order_terms(probs: Tensor, r: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+def _terms_in_r(probs: Tensor, r: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
     """Return ``J g``, and the terms of the sum that is the gradient of ``r``."""
     moved, centered = apply_jacobian(probs, r, grad)
-    return moved, -order_curvature(probs, r) * centered
+    return moved, -curvature_in_r(probs, r) * centered
 
 
 def apply_jacobian(probs: Tensor, r: float | Tensor, vector: Tensor) -> tuple[Tensor, Tensor]:
@@ -311,7 +311,7 @@ def on_support(probs: Tensor, support: Tensor) -> Tensor:
     return probs.masked_fill(~support, 1.0)
 
 
-def order_curvature(probs: Tensor, r: Tensor) -> Tensor:
+def curvature_in_r(probs: Tensor, r: Tensor) -> Tensor:
     """Return ``-∂p/∂r`` at a fixed ``τ = z - (p^r - 1) / r``.
 
     It is ``p L² (e^θ - 1 - θ) / θ²`` with ``L = log p`` and ``θ = -r L``. For ``r > 1`` the term

@@ -72,13 +72,13 @@ class _PublishedEntmax(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.order = inputs[1] - 1.0
+        ctx.r = inputs[1] - 1.0
         ctx.save_for_backward(output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         (probs,) = ctx.saved_tensors
-        return apply_jacobian(probs, ctx.order, grads[0])[0], None, None
+        return apply_jacobian(probs, ctx.r, grads[0])[0], None, None
 
 
 def _by_bisection(scaled: Tensor, alpha: float) -> Tensor:

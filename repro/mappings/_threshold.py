@@ -17,7 +17,7 @@ from torch import Tensor
 from repro.mappings._arguments import is_concrete
 
 Step = Callable[[Tensor], Tensor]
-SMALLEST_ORDER = 1e-20
+SMALLEST_R = 1e-20
 """Stands for ``α - 1 = 0``: small enough that ``log1p(r x) / r`` is ``x`` to the last bit."""
 _LOWEST_LOG = -700.0
 """Logarithm of the smallest height ``r x + c`` in the search for ``r > 1``, in double precision."""
@@ -83,7 +83,7 @@ def entmax_powers(scores: Tensor, r: float | Tensor, convex: bool) -> Tensor:
         r = r.to(scores.device, scores.dtype)
     else:  # filled on the device: a constant of the host would be copied to it
         r = torch.full((), r, dtype=scores.dtype, device=scores.device)
-    r = r.masked_fill(r.abs() < SMALLEST_ORDER, SMALLEST_ORDER)
+    r = r.masked_fill(r.abs() < SMALLEST_R, SMALLEST_R)
     level = (_newton_level if convex else _bracketed_level)(scores, r)
     below = _below_one(scores, r, level)
     height = below + 1

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.mappings._arguments import allowed_scores, center, integer, positive
-from repro.mappings._conjugate import WithGradient, order_terms, tsallis
+from repro.mappings._conjugate import WithGradient, terms_in_r, tsallis
 from repro.mappings._entmax import entmax, softmax, sparsemax
 
 
@@ -179,16 +179,16 @@ class _TsallisMap(ProbabilityMap):
 
     def conjugate_centered(self, centered: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``<p, z> - Ω(p)``, differentiable in a tensor alpha."""
-        order = self.alpha - 1.0
-        if isinstance(order, float) and order == 0.0:
+        r = self.alpha - 1.0
+        if isinstance(r, float) and r == 0.0:
             return torch.logsumexp(centered, dim)
         held = probs.detach()
-        best = (held * centered).sum(dim) - tsallis(held, order, dim)
-        if not isinstance(order, Tensor):
+        best = (held * centered).sum(dim) - tsallis(held, r, dim)
+        if not isinstance(r, Tensor):
             return best
         # The terms of -∂Ω/∂r at a fixed p, with their graph for second derivatives.
-        terms = -order_terms(probs, order)
-        each = order.to(terms.dtype).expand_as(terms)
+        terms = -terms_in_r(probs, r)
+        each = r.to(terms.dtype).expand_as(terms)
         value: Tensor = WithGradient.run(each, terms, best.detach(), dim, None)
         return value
 

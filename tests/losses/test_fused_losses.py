@@ -8,7 +8,7 @@ from operator_count import Operators
 from tolerances import GRADIENT, LOSS, assert_close
 
 from repro.losses import FenchelYoungLoss, fenchel_young
-from repro.losses.fenchel_young import fused_alpha_minus_1, fused_losses
+from repro.losses.fenchel_young import fused_losses, fused_r
 from repro.mappings import Entmax, Fusedmax, LearnedAlphaEntmax, Softmax, Sparsemax
 from repro.mappings.kernels import dispatch
 
@@ -108,7 +108,7 @@ def test_derivatives_of_the_losses_of_cuda(mapping, in_torch, monkeypatch):
     scores, target = draw(6)
     target[2] = -100
     weight, vector = torch.rand(6, dtype=torch.float64), torch.randn(6, 6, dtype=torch.float64)
-    order = fused_alpha_minus_1(mapping)
+    order = fused_r(mapping)
 
     def derivatives(loss):
         leaf, upstream = scores.clone().requires_grad_(), weight.clone().requires_grad_()
@@ -162,7 +162,7 @@ def test_no_targets(mapping):
 )
 def test_other_maps_have_no_kernel(other):
     scores, target = draw(6)
-    assert fused_alpha_minus_1(other) is None
+    assert fused_r(other) is None
     assert fused_losses(other, scores, target, -100, "mean") is None
 
 
@@ -171,4 +171,4 @@ def test_a_map_of_another_class_keeps_its_own_formulas():
         def omega(self, probs, dim=-1):
             return super().omega(probs, dim) / 2
 
-    assert fused_alpha_minus_1(Halved()) is None
+    assert fused_r(Halved()) is None

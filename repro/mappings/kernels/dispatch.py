@@ -135,9 +135,9 @@ def _losses_and_like(scores: Tensor, target: Tensor, *_: object) -> tuple[Tensor
 
 
 def _losses_and_thresholds(
-    scores: Tensor, target: Tensor, order: float, _ignored: int
+    scores: Tensor, target: Tensor, r: float, _ignored: int
 ) -> tuple[Tensor, Tensor]:
-    dtype = torch.float64 if order > 1 else scores.dtype
+    dtype = torch.float64 if r > 1 else scores.dtype
     return scores.new_empty(target.shape), scores.new_empty(4, target.numel(), dtype=dtype)
 
 
@@ -150,7 +150,7 @@ def _bounded(scores: Tensor, *_: object) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _bounded_gradients(
-    probs: Tensor, kkt_status: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
+    probs: Tensor, kkt_status: Tensor, grad: Tensor, r: float, to_upper: bool, to_total: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     none = probs.new_empty(0)
     return _like(probs), _like(probs) if to_upper else none, _per_row(probs) if to_total else none
@@ -162,22 +162,22 @@ def _bounded_gradients(
 # result with it is the number of infeasible rows, which are NaN (CUDA kernels do not set it).
 OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
     "entmax": {
-        "entmax_forward(Tensor scores, float order) -> Tensor": _like,
-        "entmax_forward_rows(Tensor scores, Tensor orders) -> Tensor": _like,
-        "entmax_backward(Tensor probs, Tensor grad, float order) -> Tensor": _like,
-        "entmax_backward_scores(Tensor probs, Tensor grad, Tensor orders) -> Tensor": _like,
-        "entmax_backward_rows(Tensor probs, Tensor grad, Tensor orders) -> (Tensor, Tensor)": (
+        "entmax_forward(Tensor scores, float r) -> Tensor": _like,
+        "entmax_forward_rows(Tensor scores, Tensor r_of_rows) -> Tensor": _like,
+        "entmax_backward(Tensor probs, Tensor grad, float r) -> Tensor": _like,
+        "entmax_backward_scores(Tensor probs, Tensor grad, Tensor r_of_rows) -> Tensor": _like,
+        "entmax_backward_rows(Tensor probs, Tensor grad, Tensor r_of_rows) -> (Tensor, Tensor)": (
             _like_and_per_row
         ),
-        "entmax_loss(Tensor scores, Tensor target, float order, int ignore_index)"
+        "entmax_loss(Tensor scores, Tensor target, float r, int ignore_index)"
         " -> (Tensor, Tensor)": _losses_and_like,
         "entmax_loss_backward(Tensor probs, Tensor target, Tensor grad, int ignore_index)"
         " -> Tensor": _like,
         # Losses on CUDA: no distribution is written, only what it can be computed from.
-        "fenchel_young(Tensor scores, Tensor target, float order, int ignore_index)"
+        "fenchel_young(Tensor scores, Tensor target, float r, int ignore_index)"
         " -> (Tensor, Tensor)": _losses_and_thresholds,
         "fenchel_young_backward(Tensor scores, Tensor thresholds, Tensor target, Tensor grad,"
-        " float order, int ignore_index) -> Tensor": _like,
+        " float r, int ignore_index) -> Tensor": _like,
     },
     "norm": {
         "sq_pnorm_max_forward(Tensor scores, float p) -> Tensor": _like,
@@ -189,11 +189,11 @@ OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
         "grouped_backward(Tensor probs, Tensor groups, Tensor grad) -> Tensor": _like,
     },
     "bounded": {
-        "bounded_forward(Tensor scores, Tensor upper, float order, float slack)"
+        "bounded_forward(Tensor scores, Tensor upper, float r, float slack)"
         " -> (Tensor, Tensor, Tensor)": _bounded,
         "budget_forward(Tensor scores, float total) -> (Tensor, Tensor, Tensor)": _bounded,
         "budget_forward_rows(Tensor scores, Tensor totals) -> (Tensor, Tensor, Tensor)": _bounded,
-        "bounded_backward(Tensor probs, Tensor kkt_status, Tensor grad, float order, bool to_upper,"
+        "bounded_backward(Tensor probs, Tensor kkt_status, Tensor grad, float r, bool to_upper,"
         " bool to_total) -> (Tensor, Tensor, Tensor)": _bounded_gradients,
     },
 }

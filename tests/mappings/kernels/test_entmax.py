@@ -8,7 +8,7 @@ from pairwise import pairwise
 from tolerances import ABSOLUTE, GRADIENT, assert_close
 
 from repro.mappings import entmax, sparsemax
-from repro.mappings._entmax import apply_jacobian, order_curvature
+from repro.mappings._entmax import apply_jacobian, curvature_in_r
 from repro.mappings._reference import entmax_by_bisection
 from repro.mappings.kernels import dispatch
 
@@ -48,7 +48,7 @@ def test_an_order_for_each_row(size, dtype):
         assert_close(probs[i], oracle(scores[i], alpha), ABSOLUTE)
         wide, order = probs[i].double(), alphas[i].detach().double() - 1
         assert_close(moved[i], apply_jacobian(wide, order, grad[i].double())[0], GRADIENT)
-        curve, steep = order_curvature(wide, order), wide.pow(1 - order) * (wide > 0)
+        curve, steep = curvature_in_r(wide, order), wide.pow(1 - order) * (wide > 0)
         along = steep * (curve.sum(-1, keepdim=True) / steep.sum(-1, keepdim=True)) - curve
         slope = (along * grad[i].double()).sum(-1, keepdim=True)
         assert_close(drift[i], slope, {torch.float64: 1e-10, torch.float32: 1e-4})

@@ -49,7 +49,7 @@ class Block(NamedTuple):
     peaks: Any  # the largest entry of each row, perhaps infinite
     tops: Any  # the largest entry of each row, finite
     invalid: Any  # positive if a row contains NaN
-    orders: Any  # parameter of each row, such as ``r = α - 1``
+    r_of_rows: Any  # parameter of each row, such as ``r = α - 1``
     limits: Any  # entries above this are candidates
     scales: Any  # factors of the results; 0 marks a row not solved
     tails: Any  # rounding errors of the factors or the sums
@@ -88,7 +88,7 @@ def new_block(rows, like, in_lanes):
         peaks=numbers[0],
         tops=numbers[1],
         invalid=numbers[2],
-        orders=numbers[3],
+        r_of_rows=numbers[3],
         limits=numbers[4],
         scales=numbers[5],
         totals=numbers[6],
@@ -133,9 +133,9 @@ def compensated_add(total, lost, term):
 
 
 @inline
-def candidate(entries, top, order):
+def candidate(entries, top, r):
     """Return ``w = r (z - max z)``; the cap makes ``+inf`` tie with the largest finite number."""
-    return simd.minimum((entries - top) * order, 0.0)
+    return simd.minimum((entries - top) * r, 0.0)
 
 
 @inline
@@ -204,16 +204,16 @@ def take_lane_maxima(block, rows, first, last):
 @inline
 def center(block, columns):
     """Replace the entries in the block by candidates ``w``, at least ``OUT``."""
-    width, top, order = width_of(block.w), simd.load(block.tops, 0), simd.load(block.orders, 0)
+    width, top, r = width_of(block.w), simd.load(block.tops, 0), simd.load(block.r_of_rows, 0)
     for k in range(0, columns * width, width):
-        simd.store(block.w, k, simd.maximum(candidate(simd.load(block.w, k), top, order), OUT))
+        simd.store(block.w, k, simd.maximum(candidate(simd.load(block.w, k), top, r), OUT))
 
 
 @inline
-def set_limits(block, c, inverse_order, rounding):
+def set_limits(block, c, inverse_r, rounding):
     """Set limits to gather ``w > -c``, given ``1 / r`` and the eps of the rows."""
     top = simd.load(block.tops, 0)
-    reach = c * inverse_order * LOOSER
+    reach = c * inverse_r * LOOSER
     simd.store(block.limits, 0, (top - reach) - (simd.magnitude(top) + reach) * (4.0 * rounding))
 
 

@@ -43,7 +43,7 @@ class Problem(NamedTuple):
     rows: Any  # scores, shape (rows, n)
     uppers: Any  # bounds, one row for all or one for each
     totals: Any  # required sums of rows, one for all or one for each
-    order: Any  # 0 for csoftmax, 1 for csparsemax and budget
+    r: Any  # 0 for csoftmax, 1 for csparsemax and budget
     slack: Any  # tolerance for negative bounds, and for bounds that sum to less than the total
     probs: Any  # output, shape (rows, n)
     kkt_status: Any  # output for the KKT status of the entries, shape (rows, n)
@@ -93,7 +93,7 @@ def _solve(problem, block, first, stop, fallback):
     tolerance = _TOLERANCE
     if rows.itemsize == 8:
         tolerance = np.finfo(np.float64).eps * (4.0 + math.sqrt(rows.shape[1]))
-    if problem.order == 0.0:
+    if problem.r == 0.0:
         solve_csoftmax(block, columns, top, usual, tolerance, fallback)
     else:
         solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback)
@@ -101,7 +101,7 @@ def _solve(problem, block, first, stop, fallback):
         k, at = i - first, (i - first) * blocks.stride_of(rows)
         probs, kkt_status = problem.probs[i], problem.kkt_status[i]
         if fallback or block.solved[k] > 0.0:
-            if problem.order == 0.0:
+            if problem.r == 0.0:
                 write_bounded(block, k, at, csoftmax_share, probs, kkt_status)
             else:
                 write_bounded(block, k, at, csparsemax_share, probs, kkt_status)
@@ -125,11 +125,11 @@ def _solve_rows(problem, block, wide_row, group, start, stop):
 
 @kernel
 def _bounded_rows(
-    kind, scores, uppers, bounded, totals, many, order, slack, probs, kkt_status, size, start, stop
+    kind, scores, uppers, bounded, totals, many, r, slack, probs, kkt_status, size, start, stop
 ):
     rows, short = matrix(scores, kind, stop, size), size <= blocks.TILED
     problem = Problem(
-        rows, matrix(uppers, kind, bounded, size), vector(totals, np.float64(0), many), order,
+        rows, matrix(uppers, kind, bounded, size), vector(totals, np.float64(0), many), r,
         rows.dtype.type(slack), matrix(probs, kind, stop, size),
         matrix(kkt_status, np.uint8(0), stop, size),
     )  # fmt: skip
@@ -149,23 +149,21 @@ def _statuses(like, kkt_status, start, left):
 
 
 @inline
-def _slope(probs, kkt_status, start, left, order):
+def _slope(probs, kkt_status, start, left, r):
     share = (
-        simd.load_first(probs, start, left, 0.0)
-        if order == 0.0
-        else simd.splat(probs.dtype.type(1))
+        simd.load_first(probs, start, left, 0.0) if r == 0.0 else simd.splat(probs.dtype.type(1))
     )
     return simd.where(_statuses(probs, kkt_status, start, left) == _INTERIOR, share, 0.0)
 
 
 @inline
-def _mean(probs, kkt_status, grads, order):
+def _mean(probs, kkt_status, grads, r):
     """Return the mean of ``g`` weighted by ``s``, and whether any entry is in the interior."""
     size, sums, weighted = probs.shape[0], 0.0, 0.0
     for start in range(0, size, _CHUNK):
         part = tilt = simd.splat(probs.dtype.type(0))
         for j in range(start, min(start + _CHUNK, size), blocks.width_of(probs)):
-            slope = _slope(probs, kkt_status, j, size - j, order)
+            slope = _slope(probs, kkt_status, j, size - j, r)
             part += slope
             tilt += slope * simd.where(slope > 0.0, simd.load_first(grads, j, size - j, 0.0), 0.0)
         sums, weighted = sums + simd.total(part), weighted + simd.total(tilt)
@@ -173,13 +171,13 @@ def _mean(probs, kkt_status, grads, order):
 
 
 @inline
-def _differentiate(probs, kkt_status, grads, order, out, upper_grads, total_grads, start, stop):
+def _differentiate(probs, kkt_status, grads, r, out, upper_grads, total_grads, start, stop):
     size, width = probs.shape[1], blocks.width_of(probs)
     for i in range(start, stop):
-        mean, moves = _mean(probs[i], kkt_status[i], grads[i], order)
+        mean, moves = _mean(probs[i], kkt_status[i], grads[i], r)
         level, wanted = probs.dtype.type(mean), _AT_UPPER if moves else _NOWHERE
         for j in range(0, size, width):
-            slope = _slope(probs[i], kkt_status[i], j, size - j, order)
+            slope = _slope(probs[i], kkt_status[i], j, size - j, r)
             moved = slope * (simd.load_first(grads[i], j, size - j, 0.0) - level)
             simd.store_first(out[i], j, size - j, simd.where(slope > 0.0, moved, 0.0))
         if upper_grads.shape[0] > 0:
@@ -193,30 +191,30 @@ def _differentiate(probs, kkt_status, grads, order, out, upper_grads, total_grad
 
 @kernel
 def _bounded_backward_rows(
-    kind, probs, kkt_status, grads, order, out, upper_grads, total_grads, size, start, stop
+    kind, probs, kkt_status, grads, r, out, upper_grads, total_grads, size, start, stop
 ):
     charged = stop if upper_grads != 0 else 0
     _differentiate(
         matrix(probs, kind, stop, size), matrix(kkt_status, np.uint8(0), stop, size),
-        matrix(grads, kind, stop, size), order, matrix(out, kind, stop, size),
+        matrix(grads, kind, stop, size), r, matrix(out, kind, stop, size),
         matrix(upper_grads, kind, charged, size), vector(total_grads, kind, stop), start, stop,
     )  # fmt: skip
     return 0
 
 
 def bounded_forward(
-    scores: Tensor, upper: Tensor, order: float, slack: float, totals: Tensor = _ONE
+    scores: Tensor, upper: Tensor, r: float, slack: float, totals: Tensor = _ONE
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Compute csoftmax or csparsemax, the KKT status of entries, and the number of infeasible rows.
 
-    ``order`` is 0 for csoftmax and 1 for csparsemax, along the last axis. Bounds are one row for
+    ``r`` is 0 for csoftmax and 1 for csparsemax, along the last axis. Bounds are one row for
     all or one for each, totals one number for all or one for each row.
     """
     scores, upper = scores.contiguous(), upper.contiguous()
     probs, kkt_status = torch.empty_like(scores), torch.empty_like(scores, dtype=torch.uint8)
     faults = run(
         _bounded_rows, scores, _COST, scores, upper, upper.numel() // scores.size(-1), totals,
-        totals.numel(), order, slack, probs, kkt_status,
+        totals.numel(), r, slack, probs, kkt_status,
     )  # fmt: skip
     return probs, kkt_status, torch.tensor(faults)
 
@@ -234,7 +232,7 @@ def budget_forward_rows(scores: Tensor, totals: Tensor) -> tuple[Tensor, Tensor,
 
 
 def bounded_backward(
-    probs: Tensor, kkt_status: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
+    probs: Tensor, kkt_status: Tensor, grad: Tensor, r: float, to_upper: bool, to_total: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return gradients of scores, bounds and totals; the last two are empty unless requested."""
     probs, kkt_status, grad = probs.contiguous(), kkt_status.contiguous(), grad.contiguous()
@@ -242,7 +240,7 @@ def bounded_backward(
     upper_grads = torch.empty_like(probs) if to_upper else probs.new_empty(0)
     total_grads = probs.new_empty(count if to_total else 0)
     run(
-        _bounded_backward_rows, probs, 1, probs, kkt_status, grad, order, out,
+        _bounded_backward_rows, probs, 1, probs, kkt_status, grad, r, out,
         upper_grads if to_upper else None, total_grads if to_total else None,
     )  # fmt: skip
     return out, upper_grads, total_grads

@@ -18,10 +18,10 @@ _POWER_COST = 6
 
 
 @allocating
-def _solve(solve, kind, scores, order, orders, targets, ignored, probs, losses, size, start, stop):
+def _solve(solve, kind, scores, r, r_of_rows, targets, ignored, probs, losses, size, start, stop):
     rows, none, short = matrix(scores, kind, stop, size), np.empty(0), size <= blocks.TILED
     problem = Problem(
-        rows, order, vector(orders, np.float64(0), stop), vector(targets, np.int64(0), stop),
+        rows, r, vector(r_of_rows, np.float64(0), stop), vector(targets, np.int64(0), stop),
         ignored, matrix(probs, kind, stop, size), vector(losses, kind, stop),
     )  # fmt: skip
     narrow, wide = blocks.new_block(rows, rows, short), blocks.new_block(rows, none, short)
@@ -31,27 +31,27 @@ def _solve(solve, kind, scores, order, orders, targets, ignored, probs, losses, 
 
 
 @kernel
-def _rational_rows(kind, scores, order, orders, targets, ignored, probs, losses, size, start, stop):
+def _rational_rows(kind, scores, r, r_of_rows, targets, ignored, probs, losses, size, start, stop):
     return _solve(
-        solve_rational, kind, scores, order, orders, targets, ignored, probs, losses, size,
+        solve_rational, kind, scores, r, r_of_rows, targets, ignored, probs, losses, size,
         start, stop,
     )  # fmt: skip
 
 
 @kernel
-def _power_rows(kind, scores, order, orders, targets, ignored, probs, losses, size, start, stop):
+def _power_rows(kind, scores, r, r_of_rows, targets, ignored, probs, losses, size, start, stop):
     return _solve(
-        solve_powers, kind, scores, order, orders, targets, ignored, probs, losses, size,
+        solve_powers, kind, scores, r, r_of_rows, targets, ignored, probs, losses, size,
         start, stop,
     )  # fmt: skip
 
 
 @kernel
-def _backward_rows(kind, probs, grads, order, orders, out, order_grads, size, start, stop):
+def _backward_rows(kind, probs, grads, r, r_of_rows, out, r_grads, size, start, stop):
     rows = matrix(probs, kind, stop, size)
     backward_rows(
-        rows, matrix(grads, kind, stop, size), order, vector(orders, np.float64(0), stop),
-        matrix(out, kind, stop, size), vector(order_grads, kind, stop),
+        rows, matrix(grads, kind, stop, size), r, vector(r_of_rows, np.float64(0), stop),
+        matrix(out, kind, stop, size), vector(r_grads, kind, stop),
         blocks.new_support(rows, rows), blocks.new_support(rows, np.empty(0)), start, stop,
     )  # fmt: skip
     return 0
@@ -67,15 +67,15 @@ def _loss_backward_rows(kind, probs, targets, ignored, grads, out, size, start, 
 
 
 def entmax_forward(
-    scores: Tensor, order: float, orders: Tensor | None = None,
+    scores: Tensor, r: float, r_of_rows: Tensor | None = None,
     target: Tensor | None = None, losses: Tensor | None = None, ignored: int = 0,
 ) -> Tensor:  # fmt: skip
     """Compute α-entmax along the last axis, and losses if targets are given.
 
     Args:
         scores: ``z``, shape ``(..., n)``.
-        order: ``r = α - 1`` of all rows.
-        orders: ``r`` of each row, in double precision; replaces ``order``.
+        r: ``r = α - 1`` of all rows.
+        r_of_rows: ``r`` of each row, in double precision; replaces ``r``.
         target: a class for each row.
         losses: output for the loss of each row.
         ignored: the target of rows without a loss.
@@ -85,46 +85,44 @@ def entmax_forward(
     """
     scores = scores.contiguous()
     probs = torch.empty_like(scores)
-    rational = orders is None and order in _RATIONAL
+    rational = r_of_rows is None and r in _RATIONAL
     solver, cost = (_rational_rows, 1) if rational else (_power_rows, _POWER_COST)
-    if run(solver, scores, cost, scores, order, orders, target, ignored, probs, losses):
+    if run(solver, scores, cost, scores, r, r_of_rows, target, ignored, probs, losses):
         raise IndexError(f"targets must be in [0, {scores.size(-1)}) or the ignored value")
     return probs
 
 
-def entmax_forward_rows(scores: Tensor, orders: Tensor) -> Tensor:
-    """Compute α-entmax along the last axis with an order for each row, or one for all."""
-    return entmax_forward(scores, *_orders(orders))
+def entmax_forward_rows(scores: Tensor, r_of_rows: Tensor) -> Tensor:
+    """Compute α-entmax along the last axis with one ``r`` for each row, or one for all."""
+    return entmax_forward(scores, *_split_r(r_of_rows))
 
 
 def entmax_backward(
-    probs: Tensor, grad: Tensor, order: float,
-    orders: Tensor | None = None, order_grads: Tensor | None = None,
+    probs: Tensor, grad: Tensor, r: float,
+    r_of_rows: Tensor | None = None, r_grads: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return ``J g``; write the gradients of the orders to ``order_grads`` if it is given."""
+    """Return ``J g``; write the gradients of ``r`` to ``r_grads`` if it is given."""
     probs, grad = probs.contiguous(), grad.contiguous()
     out = torch.empty_like(probs)
-    run(_backward_rows, probs, 1, probs, grad, order, orders, out, order_grads)
+    run(_backward_rows, probs, 1, probs, grad, r, r_of_rows, out, r_grads)
     return out
 
 
-def entmax_backward_scores(probs: Tensor, grad: Tensor, orders: Tensor) -> Tensor:
-    """Return ``J g`` with an order for each row, or one for all."""
-    return entmax_backward(probs, grad, *_orders(orders))
+def entmax_backward_scores(probs: Tensor, grad: Tensor, r_of_rows: Tensor) -> Tensor:
+    """Return ``J g`` with one ``r`` for each row, or one for all."""
+    return entmax_backward(probs, grad, *_split_r(r_of_rows))
 
 
-def entmax_backward_rows(probs: Tensor, grad: Tensor, orders: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``J g``, and the gradient of each row's order."""
-    order_grads = probs.new_empty(probs.numel() // probs.size(-1))
-    return entmax_backward(probs, grad, *_orders(orders), order_grads), order_grads
+def entmax_backward_rows(probs: Tensor, grad: Tensor, r_of_rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``J g``, and the gradient of each row's ``r``."""
+    r_grads = probs.new_empty(probs.numel() // probs.size(-1))
+    return entmax_backward(probs, grad, *_split_r(r_of_rows), r_grads), r_grads
 
 
-def entmax_loss(
-    scores: Tensor, target: Tensor, order: float, ignored: int
-) -> tuple[Tensor, Tensor]:
+def entmax_loss(scores: Tensor, target: Tensor, r: float, ignored: int) -> tuple[Tensor, Tensor]:
     """Compute losses and α-entmax along the last axis; see :func:`entmax_forward` for errors."""
     losses = scores.new_empty(target.shape)
-    return losses, entmax_forward(scores, order, None, target.contiguous(), losses, ignored)
+    return losses, entmax_forward(scores, r, None, target.contiguous(), losses, ignored)
 
 
 def entmax_loss_backward(probs: Tensor, target: Tensor, grads: Tensor, ignored: int) -> Tensor:
@@ -135,8 +133,8 @@ def entmax_loss_backward(probs: Tensor, target: Tensor, grads: Tensor, ignored: 
     return out
 
 
-def _orders(orders: Tensor) -> tuple[float, Tensor | None]:
-    """Split orders into a number for all rows, and None or the orders of each row."""
-    if orders.numel() == 1:
-        return orders.item(), None
-    return 0.0, orders.detach().double().contiguous()
+def _split_r(r_of_rows: Tensor) -> tuple[float, Tensor | None]:
+    """Split ``r`` into a number for all rows, and None or one value for each row."""
+    if r_of_rows.numel() == 1:
+        return r_of_rows.item(), None
+    return 0.0, r_of_rows.detach().double().contiguous()

@@ -40,25 +40,25 @@ _HIGHEST = 700.0
 
 
 @inline
-def _slope(share, order):
+def _slope(share, r):
     """Return ``s = p^{1-r}`` for ``r <= 1``, zero off the support."""
-    if order == 1.0:
+    if r == 1.0:
         return simd.where(share > 0.0, 1.0, 0.0)
-    if order == 0.5:
+    if r == 0.5:
         return simd.sqrt(simd.maximum(share, 0.0))
-    return power(share - 1.0, share, simd.zeros_like(share) + (1.0 - order))
+    return power(share - 1.0, share, simd.zeros_like(share) + (1.0 - r))
 
 
 @inline
-def _dense_row(probs, grads, order, out):
+def _dense_row(probs, grads, r, out):
     """Write the gradient of a row, ``s (g - m)``, for ``r = 1`` or ``½``; ``out`` holds ``s``."""
     size, width = probs.shape[0], blocks.width_of(probs)
     whole = size // width * width
-    last = _slope(simd.load_first(probs, whole, size - whole, 0.0), order)
+    last = _slope(simd.load_first(probs, whole, size - whole, 0.0), r)
     grad = simd.load_first(grads, whole, size - whole, 0.0)
     slopes, weighted = last, last * simd.where(last > 0.0, grad, 0.0)
     for j in range(0, whole, width):
-        slope = _slope(simd.load(probs, j), order)
+        slope = _slope(simd.load(probs, j), r)
         simd.store(out, j, slope)
         slopes += slope
         weighted += slope * simd.where(slope > 0.0, simd.load(grads, j), 0.0)
@@ -81,16 +81,16 @@ def _near_curvature(number):
 
 
 @inline
-def _listed_row(support, k, order, wants_order):
+def _listed_row(support, k, r, wants_r):
     """Write the gradients of the ``k``-th row's entries for ``r <= 1``; return that of ``r``."""
     width, real = blocks.width_of(support.shares), support.shares.dtype.type
     start, end = support.starts[k], support.starts[k] + support.sizes[k]
-    zero, order = simd.splat(real(0)), real(order)
+    zero, r = simd.splat(real(0)), real(r)
     mass = weighted = moved = 0.0
     for first in range(start, end, _CHUNK):
         part = tilt = zero
         for j in range(first, min(first + _CHUNK, end), width):
-            slope = _slope(simd.load(support.shares, j), order)
+            slope = _slope(simd.load(support.shares, j), r)
             simd.store(support.slopes, j, slope)
             part += slope
             tilt += slope * simd.load(support.grads, j)
@@ -100,22 +100,22 @@ def _listed_row(support, k, order, wants_order):
         simd.store(
             support.results, j, simd.load(support.slopes, j) * (simd.load(support.grads, j) - mean)
         )
-    if wants_order:
+    if wants_r:
         for j in range(start, end, width):
             share, slope = simd.load(support.shares, j), simd.load(support.slopes, j)
             positive = share > 0.0
             share = simd.where(positive, share, 1.0)
             logs = logarithm(share - 1.0, share)
-            theta = logs * -order
+            theta = logs * -r
             near = share * logs * logs * _near_curvature(simd.where(theta < _NEAR, theta, _NEAR))
-            far = (slope - share - share * theta) / (order * order if order > 0.0 else 1.0)
+            far = (slope - share - share * theta) / (r * r if r > 0.0 else 1.0)
             terms = simd.where(theta < _NEAR, near, far) * (mean - simd.load(support.grads, j))
             moved += simd.wide_total(simd.where(positive, terms, 0.0))
     return moved
 
 
 @inline
-def _row_above_2(support, k, order):
+def _row_above_2(support, k, r):
     """Write the gradients of the ``k``-th row's entries for ``r > 1``; return that of ``r``."""
     width, floor, reference = blocks.width_of(support.shares), math.inf, 0.0
     start, end = support.starts[k], support.starts[k] + support.sizes[k]
@@ -129,7 +129,7 @@ def _row_above_2(support, k, order):
         share, grad = simd.load(support.shares, j), simd.load(support.grads, j) - reference
         positive = share > 0.0
         share = simd.where(positive, share, floor)
-        slope = power((floor - share) / share, floor / share, simd.splat(order - 1.0))
+        slope = power((floor - share) / share, floor / share, simd.splat(r - 1.0))
         slope = simd.where(positive, slope, 0.0)
         simd.store(support.slopes, j, slope)
         simd.store(support.grads, j, grad)
@@ -142,56 +142,59 @@ def _row_above_2(support, k, order):
         positive = share > 0.0
         share = simd.where(positive, share, 1.0)
         # The mean of the gradients weighted by s is now zero, so the term in s vanishes.
-        terms = share * (1.0 - order * logarithm(share - 1.0, share)) * grad
+        terms = share * (1.0 - r * logarithm(share - 1.0, share)) * grad
         moved += simd.where(positive, terms, 0.0)
-    log_factor = (1.0 - order) * math.log(floor)
+    log_factor = (1.0 - r) * math.log(floor)
     limit = np.float64(np.finfo(support.results.dtype).max)
     for j in range(start, end):
         grad = support.grads[j]
         if log_factor < _HIGHEST:
             result = support.slopes[j] * (grad * math.exp(log_factor))
         else:
-            log_size = math.log(abs(grad)) + (1.0 - order) * math.log(support.shares[j])
+            log_size = math.log(abs(grad)) + (1.0 - r) * math.log(support.shares[j])
             size = limit if log_size >= math.log(limit) else math.exp(log_size)
             result = math.copysign(size, grad)
         support.results[j] = min(max(result, -limit), limit)
-    return simd.total(moved) / (order * order)
+    return simd.total(moved) / (r * r)
 
 
 @inline
-def backward_rows(probs, grads, order, orders, out, order_grads, narrow, wide, start, stop):
-    """Write gradients of rows, and of their orders unless ``order_grads`` is empty.
+def backward_rows(probs, grads, r, r_of_rows, out, r_grads, narrow, wide, start, stop):
+    """Write gradients of rows, and of their ``r`` unless ``r_grads`` is empty.
 
-    There is one ``order``, or one for each row in ``orders``. Entries with mass are listed in the
+    There is one ``r``, or one for each row in ``r_of_rows``. Entries with mass are listed in the
     precision of the rows (``narrow``), or in double precision for ``r > 1`` (``wide``).
     """
-    wants_order, group = order_grads.shape[0] > 0, blocks.rows_together(probs)
-    dense = probs.shape[1] <= _DENSE and orders.shape[0] == 0 and order in (0.5, 1.0)
+    wants_r, group = r_grads.shape[0] > 0, blocks.rows_together(probs)
+    dense = probs.shape[1] <= _DENSE and r_of_rows.shape[0] == 0 and r in (0.5, 1.0)
     if dense:
         for i in range(start, stop):
-            if order == 1.0:  # passed as a constant, so that the compiler simplifies the slopes
+            if r == 1.0:  # passed as a constant, so that the compiler simplifies the slopes
                 _dense_row(probs[i], grads[i], 1.0, out[i])
             else:
                 _dense_row(probs[i], grads[i], 0.5, out[i])
-        if not wants_order:
+        if not wants_r:
             return
     for first in range(start, stop, group):
         last = min(first + group, stop)
         for i in range(first, last):
             k = i - first
             wide.starts[k + 1], narrow.starts[k + 1] = wide.starts[k], narrow.starts[k]
-            if blocks.number_of_row(order, orders, i) > 1.0:
+            if blocks.number_of_row(r, r_of_rows, i) > 1.0:
                 blocks.take_support(wide, k, probs[i], grads[i])
             else:
                 blocks.take_support(narrow, k, probs[i], grads[i])
         for i in range(first, last):
-            k, r = i - first, blocks.number_of_row(order, orders, i)
-            moved = _row_above_2(wide, k, r) if r > 1.0 else _listed_row(narrow, k, r, wants_order)
-            if wants_order:
-                order_grads[i] = moved
+            k, own = i - first, blocks.number_of_row(r, r_of_rows, i)
+            if own > 1.0:
+                moved = _row_above_2(wide, k, own)
+            else:
+                moved = _listed_row(narrow, k, own, wants_r)
+            if wants_r:
+                r_grads[i] = moved
         for i in range(first, last):
             k = i - first
-            if blocks.number_of_row(order, orders, i) > 1.0:
+            if blocks.number_of_row(r, r_of_rows, i) > 1.0:
                 blocks.scatter(probs[i], 0.0, wide.results, wide.starts[k], out[i])
             elif not dense:
                 blocks.scatter(probs[i], 0.0, narrow.results, narrow.starts[k], out[i])

@@ -1,4 +1,4 @@
-"""α-entmax for orders that need powers, for short and long rows in both precisions.
+"""α-entmax for ``r`` that need powers, for short and long rows in both precisions.
 
 The equation is that of ``entmax_solver.py``, ``N(c) = ‖[w + c]_+‖_{1/r} = 1`` with ``r = α - 1``.
 Powers are of heights ``h = (w + c) / c``, and the unknown is ``1 / c - 1``, which keeps its digits
@@ -9,7 +9,7 @@ as ``r -> 0`` (softmax). There are two cases:
     powers; below, at ``c = 1``. Steps are taken with powers of five digits until the excess
     ``log Σ p`` is below ``8e-3`` (rough powers first: 18 to 24 % less time at 50 columns, 3 to 18 %
     at 400), then with exact powers until it is below ``sqrt(eps) / 2``. The last step is the
-    second-order series of the power instead of new powers (13 to 18 %), applied to the shares of
+    second-r series of the power instead of new powers (13 to 18 %), applied to the shares of
     the last pass, which are kept (half the time at α = 1.75 and 400 columns).
 ``r > 1``
     The norm is not convex across its kinks, where an entry gets mass with infinite slope. Newton's
@@ -39,20 +39,20 @@ from repro.mappings.kernels.cpu.elementary import (
 )
 from repro.mappings.kernels.cpu.entmax_solver import (
     COARSE,
-    LOWEST_ORDER,
+    LOWEST_R,
     PASSES,
     UNSCREENED,
     descend,
     is_narrow,
-    order_of,
+    r_of,
     write_rows,
 )
 
 _UNSCREENED_ORDER = 0.2
 """Above this ``r`` short rows are screened, too: for α = 1.75 and 50 columns this saves 41 %."""
-_SMALLEST_ORDER = 1e-20
+_SMALLEST_R = 1e-20
 """Replaces ``r = 0`` (softmax): ``log(1 + r x) / r`` is then ``x`` to the last bit."""
-_LARGEST_ORDER = 1e9
+_LARGEST_R = 1e9
 """Replaces larger ``r``: all mass is on entries that tie with the largest."""
 _ROUGH_EXCESS, _ROUGH_STEP = 8e-3, 1.6e-2
 """Excess before the last rough step, for ``r > ½``, and ``r`` times it for ``r <= ½``.
@@ -90,21 +90,21 @@ _HALVINGS = 64  # they shrink an interval of 700 to 4e-17
 
 
 @inline
-def _excess(total, rise, order):
+def _excess(total, rise, r):
     """Return ``r log(Σ p)`` of double vectors, from sums relative to ``c`` and ``1 / c - 1``."""
     share, c = 1.0 / total, 1.0 / (1.0 + rise)
-    return logarithm(-1.0 * rise * c, c) - order * logarithm(share - 1.0, share)
+    return logarithm(-1.0 * rise * c, c) - r * logarithm(share - 1.0, share)
 
 
 @chosen_by_type
-def _precise_excess(total, rise, order):
+def _precise_excess(total, rise, r):
     """Return ``r log(Σ p)`` of vectors of either precision, computed in double; see `_excess`."""
     if total.real == types.float64:
-        return lambda total, rise, order: _excess(total, rise, order)
+        return lambda total, rise, r: _excess(total, rise, r)
 
-    def in_halves(total, rise, order):
-        low = _excess(simd.lower_half(total), simd.lower_half(rise), simd.lower_half(order))
-        high = _excess(simd.upper_half(total), simd.upper_half(rise), simd.upper_half(order))
+    def in_halves(total, rise, r):
+        low = _excess(simd.lower_half(total), simd.lower_half(rise), simd.lower_half(r))
+        high = _excess(simd.upper_half(total), simd.upper_half(rise), simd.upper_half(r))
         return simd.join(low, high)
 
     return in_halves
@@ -121,7 +121,7 @@ def _compensated(block, mass, lost):
 
 
 @inline
-def _sums(block, columns, rise, inverse_order):
+def _sums(block, columns, rise, inverse_r):
     """Return ``Σ h^{1/r}``, its rounding error, rough ``Σ h^{1/r - 1}``; store ``h^{1/r}``."""
     width = blocks.width_of(block.w)
     mass = lost = slope = simd.zeros_like(rise)
@@ -129,7 +129,7 @@ def _sums(block, columns, rise, inverse_order):
         w = simd.load(block.w, k)
         below = simd.maximum(w * rise + w, -1.0)  # rounded once where there are fused operations
         height = below + 1.0
-        share = power(below, height, inverse_order)
+        share = power(below, height, inverse_r)
         simd.store(block.shares, k, share)
         mass, lost = blocks.compensated_add(mass, lost, share)
         slope += share * reciprocal(simd.where(height > 0.0, height, 1.0))
@@ -148,7 +148,7 @@ def _newton_cut(total, slope, excess):
 
 
 @inline
-def _rough_step(block, columns, rise, order, inverse_order):
+def _rough_step(block, columns, rise, r, inverse_r):
     """Return the relative decrease of ``c`` by a step, and the excess, by powers of five digits."""
     width, growth = blocks.width_of(block.w), rise + 1.0
     total = slope = simd.zeros_like(rise)
@@ -156,36 +156,36 @@ def _rough_step(block, columns, rise, order, inverse_order):
         height = simd.load(block.w, k) * growth + 1.0
         positive = height > 0.0
         height = simd.where(positive, height, 1.0)
-        share = simd.where(positive, rough_power(height, inverse_order), 0.0)
+        share = simd.where(positive, rough_power(height, inverse_r), 0.0)
         total += share
         slope += share * reciprocal(height)
     total = simd.maximum(blocks.along_row(block, total), 1.0)
     slope = simd.maximum(blocks.along_row(block, slope), 1.0)
     if is_narrow(block):
         # Five digits are enough for r <= 1, and one power is quicker than logarithms.
-        excess = 1.0 - rough_power(1.0 / total, order) * growth
+        excess = 1.0 - rough_power(1.0 / total, r) * growth
         return simd.minimum(total * excess / slope, _LARGEST_CUT), excess
-    excess = _excess(total, rise, order)
+    excess = _excess(total, rise, r)
     return _newton_cut(total, slope, excess), excess
 
 
 @inline
-def _new_bracket(order, size):
+def _new_bracket(r, size):
     """Return bounds of ``1 / c`` for ``size`` entries, and infinity as the previous excess."""
-    zero = simd.zeros_like(order)
-    high = exponential(simd.minimum(order * math.log(size), -_DEEPEST))
+    zero = simd.zeros_like(r)
+    high = exponential(simd.minimum(r * math.log(size), -_DEEPEST))
     return zero + 0.5, 2.0 * high, zero + math.inf
 
 
 @inline
-def _advance(block, rise, cut, excess, order, bracket):
+def _advance(block, rise, cut, excess, r, bracket):
     """Return ``1 / c - 1`` and the bracket after a step, and which rows cannot move.
 
     Newton's step is ``1 / c <- 1 / (c (1 - cut))``. For ``r > 1``, where it leaves the bracket or
     the excess has not halved, ``c`` becomes the geometric mean of the ends.
     """
     low, high, last = bracket
-    newton, above_2 = simd.maximum((rise + cut) / (1.0 - cut), 0.0), order > 1.0
+    newton, above_2 = simd.maximum((rise + cut) / (1.0 - cut), 0.0), r > 1.0
     if is_narrow(block) or simd.count(above_2) == 0:
         return newton, bracket, above_2
     growth, reached = rise + 1.0, newton + 1.0
@@ -199,30 +199,30 @@ def _advance(block, rise, cut, excess, order, bracket):
 
 
 @inline
-def _bound(block, columns, order, inverse_order):
+def _bound(block, columns, r, inverse_r):
     """Return a lower bound of ``1 / c - 1`` from the lane maxima of the rows.
 
     For larger ``r``, it starts at the root of a curve without powers; one Newton step with powers
     follows, as a second one would exclude no more entries.
     """
-    rise = simd.zeros_like(order)
-    rational, above_2 = order > _RATIONAL_START, order > 1.0
+    rise = simd.zeros_like(r)
+    rational, above_2 = r > _RATIONAL_START, r > 1.0
     if simd.count(rational) > 0:
         c, _ = descend(block, columns, rise + 1.0, simd.count(above_2) > 0, COARSE)
         rise = simd.where(rational, 1.0 / c - 1.0, rise)
-    cut, _ = _rough_step(block, columns, rise, order, inverse_order)
+    cut, _ = _rough_step(block, columns, rise, r, inverse_r)
     rise = simd.where(above_2, rise, simd.maximum((rise + cut) / (1.0 - cut), 0.0))
-    return simd.maximum(rise - _BOUND_ROUNDING * (rise + order), 0.0)
+    return simd.maximum(rise - _BOUND_ROUNDING * (rise + r), 0.0)
 
 
 @inline
-def _descend_roughly(block, columns, rise, order, inverse_order, usual):
+def _descend_roughly(block, columns, rise, r, inverse_r, usual):
     """Return ``1 / c - 1`` after the last rough step."""
-    bracket, moves = _new_bracket(order, columns * blocks.width_of(block.w)), usual
-    enough = simd.where(order > 0.5, _ROUGH_EXCESS * order, _ROUGH_STEP)
+    bracket, moves = _new_bracket(r, columns * blocks.width_of(block.w)), usual
+    enough = simd.where(r > 0.5, _ROUGH_EXCESS * r, _ROUGH_STEP)
     for _ in range(PASSES):
-        cut, excess = _rough_step(block, columns, rise, order, inverse_order)
-        following, bracket, stuck = _advance(block, rise, cut, excess, order, bracket)
+        cut, excess = _rough_step(block, columns, rise, r, inverse_r)
+        following, bracket, stuck = _advance(block, rise, cut, excess, r, bracket)
         rise = simd.where(moves, following, rise)
         moves = moves & (simd.magnitude(excess) > enough) & ~stuck
         if simd.count(moves) == 0:
@@ -231,7 +231,7 @@ def _descend_roughly(block, columns, rise, order, inverse_order, usual):
 
 
 @inline
-def _take_last_step(block, columns, rise, cut, inverse_order):
+def _take_last_step(block, columns, rise, cut, inverse_r):
     """Lower all shares by two terms of the power's series.
 
     A share is NaN where a step back is longer than a height, which the rounding of ``c`` may have
@@ -250,7 +250,7 @@ def _take_last_step(block, columns, rise, cut, inverse_order):
         if not is_narrow(block):  # its five digits would leave errors of 4e-12 in double precision
             inverse = inverse * (2.0 - divisor * inverse)
         part = cut * inverse
-        fall = inverse_order * part * (1.0 - 0.5 * (inverse_order - 1.0) * part)
+        fall = inverse_r * part * (1.0 - 0.5 * (inverse_r - 1.0) * part)
         share = simd.where(height + cut > 0.0, simd.maximum(before - before * fall, 0.0), math.nan)
         share = simd.where(height > cut, share, 0.0)
         simd.store(block.shares, k, share)
@@ -262,52 +262,50 @@ def _take_last_step(block, columns, rise, cut, inverse_order):
 
 
 @inline
-def _solve_powers(block, columns, rise, order, inverse_order, usual):
+def _solve_powers(block, columns, rise, r, inverse_r, usual):
     """Fill ``shares`` with unnormalized distributions, and write their totals, moments, heads.
 
     Returns:
         The rows that are not settled.
     """
-    above_2 = order > 1.0
-    enough = simd.where(
-        above_2, _EXCESS_ABOVE_2 * order, 0.5 * math.sqrt(np.finfo(block.w.dtype).eps)
-    )
-    kink, endings = simd.where(order > 0.5, _SHARP_KINK, _KINK), 1
+    above_2 = r > 1.0
+    enough = simd.where(above_2, _EXCESS_ABOVE_2 * r, 0.5 * math.sqrt(np.finfo(block.w.dtype).eps))
+    kink, endings = simd.where(r > 0.5, _SHARP_KINK, _KINK), 1
     if not is_narrow(block):
-        kink, endings = simd.zeros_like(order) + _WIDE_KINK, _ENDINGS
-    rise = _descend_roughly(block, columns, rise, order, inverse_order, usual)
+        kink, endings = simd.zeros_like(r) + _WIDE_KINK, _ENDINGS
+    rise = _descend_roughly(block, columns, rise, r, inverse_r, usual)
     unsettled, excess = usual, rise
     for _ in range(endings):
-        bracket = _new_bracket(order, columns * blocks.width_of(block.w))
+        bracket = _new_bracket(r, columns * blocks.width_of(block.w))
         total = slope = cut = rise
         moves = usual
         for _ in range(PASSES):
-            total, rest, slope = _sums(block, columns, rise, inverse_order)
-            excess = _precise_excess(total, rise, order) + order * rest / total
+            total, rest, slope = _sums(block, columns, rise, inverse_r)
+            excess = _precise_excess(total, rise, r) + r * rest / total
             cut = _newton_cut(total, slope, excess)
             moves &= simd.magnitude(excess) > enough
             if simd.count(moves) == 0:
                 break
-            following, bracket, stuck = _advance(block, rise, cut, excess, order, bracket)
+            following, bracket, stuck = _advance(block, rise, cut, excess, r, bracket)
             rise = simd.where(moves, following, rise)
             moves &= ~stuck
         cut = simd.where(above_2, 0.0, cut)
-        found, rest, less, moment = _take_last_step(block, columns, rise, cut, inverse_order)
+        found, rest, less, moment = _take_last_step(block, columns, rise, cut, inverse_r)
         # The sum of the shares is c^{-1/r} unless the last step has met a kink.
         change = less / total
-        left = excess - order * change * (1.0 + 0.5 * change)
-        unsettled = usual & ~(simd.magnitude(left) <= kink * order) & ~above_2
+        left = excess - r * change * (1.0 + 0.5 * change)
+        unsettled = usual & ~(simd.magnitude(left) <= kink * r) & ~above_2
         simd.store(block.totals, 0, found)
         simd.store(block.tails, 0, rest)
         simd.store(block.moments, 0, moment)
-        simd.store(block.heads, 0, (rise + cut) / (rise + 1.0) / order)
+        simd.store(block.heads, 0, (rise + cut) / (rise + 1.0) / r)
         simd.store(block.scales, 0, 1.0 / (rise + 1.0))
         if simd.count(unsettled) == 0:
             break
         rise = simd.where(unsettled, simd.maximum((rise + cut) / (1.0 - cut), 0.0), rise)
     if is_narrow(block):
         return unsettled
-    kinked = usual & (simd.magnitude(excess) > _KINKED * order)
+    kinked = usual & (simd.magnitude(excess) > _KINKED * r)
     return unsettled | (above_2 & (kinked | _has_ties(block, columns, rise)))
 
 
@@ -337,14 +335,14 @@ def _move_down(block, columns, distance):
 
 
 @inline
-def _raised(block, columns, rise, inverse_order):
+def _raised(block, columns, rise, inverse_r):
     """Store ``p = (w + rise)^{1/r}`` in ``shares``; return ``Σ p`` and ``Σ p w``."""
     width, rise = blocks.width_of(block.w), simd.splat(block.w.dtype.type(rise))
     mass = moment = simd.zeros_like(rise)
     for k in range(0, columns * width, width):
         w = simd.load(block.w, k)
         height = w + rise
-        share = power(height - 1.0, simd.maximum(height, 0.0), simd.splat(inverse_order))
+        share = power(height - 1.0, simd.maximum(height, 0.0), simd.splat(inverse_r))
         simd.store(block.shares, k, share)
         mass += share
         moment += share * w
@@ -352,7 +350,7 @@ def _raised(block, columns, rise, inverse_order):
 
 
 @inline
-def _solve_tied(block, columns, order):
+def _solve_tied(block, columns, r):
     """Solve a long row with ``r > 1`` whose entries next to the threshold have few digits.
 
     Entries are taken relative to the lowest with mass, which is close to the threshold, and the
@@ -363,11 +361,11 @@ def _solve_tied(block, columns, order):
     for k in range(0, columns * width, width):
         w = simd.load(block.w, k)
         anchors = simd.where((w + c > _TIED_BELOW * c) & (w < anchors), w, anchors)
-    anchor, inverse_order = -simd.highest(-1.0 * anchors), block.w.dtype.type(1.0 / order)
+    anchor, inverse_r = -simd.highest(-1.0 * anchors), block.w.dtype.type(1.0 / r)
     low, high = _DEEPEST, _SHALLOWEST + math.log(-anchor)
     above, middle, halvings, lifting = _move_down(block, columns, anchor), low, 0, True
     while halvings < _HALVINGS:
-        mass, _ = _raised(block, columns, math.exp(middle), inverse_order)
+        mass, _ = _raised(block, columns, math.exp(middle), inverse_r)
         if lifting and mass > 1.0 and above < math.inf:
             anchor += above
             above = _move_down(block, columns, above)
@@ -375,9 +373,9 @@ def _solve_tied(block, columns, order):
         if not lifting:
             low, high = (low, middle) if mass > 1.0 else (middle, high)
         lifting, halvings, middle = False, halvings + 1, 0.5 * (low + high)
-    mass, moment = _raised(block, columns, math.exp(high), inverse_order)
+    mass, moment = _raised(block, columns, math.exp(high), inverse_r)
     block.totals[:], block.tails[:], block.moments[:] = mass, 0.0, moment + anchor * mass
-    block.heads[:] = (1.0 - (math.exp(high) - anchor)) / order
+    block.heads[:] = (1.0 - (math.exp(high) - anchor)) / r
 
 
 @inline
@@ -389,27 +387,27 @@ def _write_powers(problem, block, i, k):
 
 @inline
 def solve_powers(problem, block, states, state, first, stop):
-    """Compute α-entmax at any order, for the rows of a block that are in a given state."""
+    """Compute α-entmax at any ``r``, for the rows of a block that are in a given state."""
     rows, last = problem.rows, stop - 1
-    low, high = (LOWEST_ORDER, 1.0) if is_narrow(block) else (_SMALLEST_ORDER, _LARGEST_ORDER)
-    for k in range(block.orders.shape[0]):
-        r = order_of(problem, min(first + k, last))
-        # Rows in other states, and NaN, get an order that is valid in this precision.
-        block.orders[k] = block.w.dtype.type(min(max(r, low), high) if r >= 0.0 else 1.0)
+    low, high = (LOWEST_R, 1.0) if is_narrow(block) else (_SMALLEST_R, _LARGEST_R)
+    for k in range(block.r_of_rows.shape[0]):
+        r = r_of(problem, min(first + k, last))
+        # Rows in other states, and NaN, get an ``r`` that is valid in this precision.
+        block.r_of_rows[k] = block.w.dtype.type(min(max(r, low), high) if r >= 0.0 else 1.0)
     columns = blocks.take_lane_maxima(block, rows, first, last)
-    order = simd.load(block.orders, 0)
-    inverse_order, rise = 1.0 / order, simd.zeros_like(order)
-    if rows.shape[1] > UNSCREENED or simd.count(order > _UNSCREENED_ORDER) > 0:
+    r = simd.load(block.r_of_rows, 0)
+    inverse_r, rise = 1.0 / r, simd.zeros_like(r)
+    if rows.shape[1] > UNSCREENED or simd.count(r > _UNSCREENED_ORDER) > 0:
         blocks.center(block, columns)
-        rise = _bound(block, columns, order, inverse_order)
-    blocks.set_limits(block, 1.0 / (1.0 + rise), inverse_order, np.finfo(rows.dtype).eps)
+        rise = _bound(block, columns, r, inverse_r)
+    blocks.set_limits(block, 1.0 / (1.0 + rise), inverse_r, np.finfo(rows.dtype).eps)
     columns = blocks.take_candidates(block, rows, first, last)
     usual = (simd.load(block.invalid, 0) == 0.0) & (simd.load(block.peaks, 0) > -np.inf)
-    unsettled = _solve_powers(block, columns, rise, order, inverse_order, usual)
+    unsettled = _solve_powers(block, columns, rise, r, inverse_r, usual)
     if simd.count(unsettled) > 0 and not block.in_lanes and not is_narrow(block):
         # Nobody solves this row again: for r <= 1 its last step, which met a kink, has to do.
-        if block.orders[0] > 1.0:
-            _solve_tied(block, columns, np.float64(block.orders[0]))
+        if block.r_of_rows[0] > 1.0:
+            _solve_tied(block, columns, np.float64(block.r_of_rows[0]))
         unsettled &= ~unsettled
     total = simd.load(block.totals, 0)
     scale = 1.0 / total

@@ -33,7 +33,7 @@ PASSES = 100
 """Maximum number of passes: Newton's method needs two to ten, bisection up to 70."""
 COARSE = 1e-2
 """Excess mass accepted on lane maxima: a limit for screening need not be close to its root."""
-LOWEST_ORDER = 0.04
+LOWEST_R = 0.04
 """Least ``r`` solved in float32: a power ``1 / r > 25`` amplifies the rounding of ``w + c``."""
 UNSCREENED = 64
 """Rows up to this length are solved without screening, which at 50 columns would cost sparsemax
@@ -46,8 +46,8 @@ class Problem(NamedTuple):
     """Arguments of the kernel."""
 
     rows: Any  # scores, shape (rows, n)
-    order: Any  # ``r`` of all rows
-    orders: Any  # ``r`` of each row, or empty
+    r: Any  # ``r`` of all rows
+    r_of_rows: Any  # ``r`` of each row, or empty
     targets: Any  # classes, or empty where no losses are wanted
     ignored: Any  # the target of rows without a loss
     probs: Any  # output: distributions, shape (rows, n)
@@ -55,9 +55,9 @@ class Problem(NamedTuple):
 
 
 @inline
-def order_of(problem, i):
+def r_of(problem, i):
     """Return ``r = α - 1`` of a row."""
-    return blocks.number_of_row(problem.order, problem.orders, i)
+    return blocks.number_of_row(problem.r, problem.r_of_rows, i)
 
 
 @inline
@@ -84,7 +84,7 @@ def solve_rows(solve, problem, narrow, wide, wide_row, states, start, stop):
         states[:], singles = WIDE, 0
         if is_narrow(narrow):
             for i in range(first, last):
-                if LOWEST_ORDER <= order_of(problem, i) <= 1.0:
+                if LOWEST_R <= r_of(problem, i) <= 1.0:
                     states[i - first], singles = NARROW, singles + 1
             if singles > 0:
                 wrong += solve(problem, narrow, states, NARROW, first, last)
@@ -113,7 +113,7 @@ def write_rows(problem, block, states, state, first, stop, write):
         i = first + k
         if states[k] != state:
             continue
-        bad = block.invalid[k] > 0.0 or not order_of(problem, i) >= 0.0
+        bad = block.invalid[k] > 0.0 or not r_of(problem, i) >= 0.0
         if bad or block.peaks[k] == -np.inf:
             blocks.fill(problem.probs[i], math.nan if bad else 0.0)
             block.moments[k] = math.nan
@@ -140,7 +140,7 @@ def _write_loss(problem, block, i, k):
         loss = math.inf
     else:
         moment = np.float64(block.moments[k]) / block.totals[k]
-        best = (moment + block.heads[k]) / (1.0 + np.float64(block.orders[k]))
+        best = (moment + block.heads[k]) / (1.0 + np.float64(block.r_of_rows[k]))
         loss = best - min(np.float64(row[target]) - block.tops[k], 0.0)
         loss = loss if not loss < 0.0 else 0.0
     problem.losses[i] = loss
@@ -225,32 +225,32 @@ def _rational_totals(block, columns, c, step, linear):
 @inline
 def _write_rational(problem, block, i, k):
     """Write the distribution of row ``i``, the ``k``-th of the block, from its scores."""
-    row, out, linear = problem.rows[i], problem.probs[i], problem.order == 1.0
-    size, width, top, order = row.shape[0], blocks.width_of(block.w), block.tops[k], block.orders[k]
+    row, out, linear = problem.rows[i], problem.probs[i], problem.r == 1.0
+    size, width, top, r = row.shape[0], blocks.width_of(block.w), block.tops[k], block.r_of_rows[k]
     c, step, scale = block.shares[k], block.heads[k], block.scales[k]
     whole = size // width * width
     for j in range(0, whole, width):
-        w = blocks.candidate(simd.load_first_as(block.w, row, j, width, -np.inf), top, order)
+        w = blocks.candidate(simd.load_first_as(block.w, row, j, width, -np.inf), top, r)
         simd.store(out, j, _rational_share(w, c, step, linear) * scale)
     last = simd.load_first_as(block.w, row, whole, size - whole, -np.inf)
-    w = blocks.candidate(last, top, order)
+    w = blocks.candidate(last, top, r)
     simd.store_first(out, whole, size - whole, _rational_share(w, c, step, linear) * scale)
     # For the loss: ``(1 - c) / r``, with the last step taken.
-    block.heads[k] = block.w.dtype.type((1.0 - (np.float64(c) - step)) / problem.order)
+    block.heads[k] = block.w.dtype.type((1.0 - (np.float64(c) - step)) / problem.r)
 
 
 @inline
 def solve_rational(problem, block, states, state, first, stop):
     """Solve sparsemax or 1.5-entmax for the rows of a block whose state is ``state``."""
-    rows, last, linear = problem.rows, stop - 1, problem.order == 1.0
+    rows, last, linear = problem.rows, stop - 1, problem.r == 1.0
     dtype, rounding = block.w.dtype.type, np.finfo(rows.dtype).eps
-    block.orders[:] = dtype(problem.order)
+    block.r_of_rows[:] = dtype(problem.r)
     columns = blocks.take_lane_maxima(block, rows, first, last)
     c = simd.splat(dtype(1))
     if rows.shape[1] > UNSCREENED:
         blocks.center(block, columns)
         c, _ = descend(block, columns, c, linear, COARSE)
-    blocks.set_limits(block, c, dtype(1.0 / problem.order), rounding)
+    blocks.set_limits(block, c, dtype(1.0 / problem.r), rounding)
     columns = blocks.take_candidates(block, rows, first, last)
     c, step = descend(block, columns, c, linear, 0.0)
     mass, moment, nearest = _rational_totals(block, columns, c, step, linear)

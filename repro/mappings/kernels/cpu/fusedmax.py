@@ -285,7 +285,7 @@ def _solve_tile(tile, rows, first, last, lam):
     block = tile.block
     width, stride = blocks.width_of(block.w), blocks.stride_of(rows)
     one = simd.splat(rows.dtype.type(1))
-    block.orders[:] = 1.0
+    block.r_of_rows[:] = 1.0
     columns = blocks.take_lane_maxima(block, rows, first, last)
     peak = simd.load(block.peaks, 0)
     undone = (peak == math.inf) | (peak == -math.inf) | (simd.load(block.invalid, 0) > 0.0)

@@ -36,9 +36,9 @@ _INTERIOR = tl.constexpr(1)
 _AT_UPPER = tl.constexpr(2)
 
 
-def bounded_forward(scores: Tensor, upper: Tensor, order: float, slack: float) -> Solution:
-    """Compute constrained softmax (order 0) or sparsemax (order 1) along the last axis."""
-    return _forward(scores, upper.contiguous(), 1.0, slack, mode=int(order))
+def bounded_forward(scores: Tensor, upper: Tensor, r: float, slack: float) -> Solution:
+    """Compute constrained softmax (r 0) or sparsemax (r 1) along the last axis."""
+    return _forward(scores, upper.contiguous(), 1.0, slack, mode=int(r))
 
 
 def budget_forward(scores: Tensor, total: float | Tensor) -> Solution:
@@ -64,7 +64,7 @@ def _forward(
 
 
 def bounded_backward(
-    probs: Tensor, kkt_status: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
+    probs: Tensor, kkt_status: Tensor, grad: Tensor, r: float, to_upper: bool, to_total: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return gradients of scores, bounds and totals; the last two are empty unless requested."""
     rows = probs.contiguous()
@@ -74,7 +74,7 @@ def bounded_backward(
     run_tiles(
         bounded_backward_kernel, policy.POWERS, 2 * rows.element_size(), rows,
         kkt_status.contiguous(), grad.contiguous(), out, uppers, totals,
-        ORDER=int(order), UPPER=to_upper, TOTAL=to_total,
+        R=int(r), UPPER=to_upper, TOTAL=to_total,
     )  # fmt: skip
     return out, uppers, totals
 
@@ -176,13 +176,11 @@ def bounded_kernel(
 
 
 @triton.jit
-def _load(probs, kkt_statuses, grads, start, ORDER: tl.constexpr, N: tl.constexpr):
+def _load(probs, kkt_statuses, grads, start, R: tl.constexpr, N: tl.constexpr):
     """Read ``s`` and the KKT status of a chunk, and ``g`` where the status is not ``AT_ZERO``."""
     kkt_status = read(kkt_statuses, start, N, 0)
     free = kkt_status == _INTERIOR
-    slope = (
-        read_where(probs, free, start, N) if ORDER == 0 else free.to(probs.base.dtype.element_ty)
-    )
+    slope = read_where(probs, free, start, N) if R == 0 else free.to(probs.base.dtype.element_ty)
     return slope, kkt_status, read_where(grads, kkt_status > 0, start, N)
 
 
@@ -195,7 +193,7 @@ def _weighted(slope, grads):
 @triton.jit(do_not_specialize=["count"])
 def bounded_backward_kernel(
     probs, kkt_statuses, grads, out, uppers, totals, count, n,
-    ORDER: tl.constexpr, UPPER: tl.constexpr, TOTAL: tl.constexpr,
+    R: tl.constexpr, UPPER: tl.constexpr, TOTAL: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Write ``s (g - m)``; ``g - m`` for bounds that are met, and ``m`` for the total.
@@ -205,7 +203,7 @@ def bounded_backward_kernel(
         kkt_statuses: KKT status, one byte per entry.
         uppers: gradients of the bounds, written with ``UPPER``.
         totals: gradients of the totals, one per row, written with ``TOTAL``.
-        ORDER: 0 for softmax, where ``s = p``; 1 for sparsemax, where ``s`` is one.
+        R: 0 for softmax, where ``s = p``; 1 for sparsemax, where ``s`` is one.
         UPPER: write gradients of the bounds.
         TOTAL: write gradients of the totals.
     """
@@ -213,17 +211,17 @@ def bounded_backward_kernel(
     inside = rows < count
     probs, grads = Rows(probs + rows * n, inside, n), Rows(grads + rows * n, inside, n)
     kkt_statuses, out = Rows(kkt_statuses + rows * n, inside, n), Rows(out + rows * n, inside, n)
-    slope, kkt_status, grad = _load(probs, kkt_statuses, grads, 0, ORDER, N)
+    slope, kkt_status, grad = _load(probs, kkt_statuses, grads, 0, R, N)
     total, weighted = tl.sum(slope, 1), _weighted(slope, grad)
     if not HELD:
         for start in range(N, n, N):
-            slope, kkt_status, grad = _load(probs, kkt_statuses, grads, start, ORDER, N)
+            slope, kkt_status, grad = _load(probs, kkt_statuses, grads, start, R, N)
             total, weighted = total + tl.sum(slope, 1), weighted + _weighted(slope, grad)
     spends = total > 0.0
     mean = tl.where(spends, weighted / tl.where(spends, total, 1.0), 0.0)
     for start in range(0, n, N):
         if not HELD:
-            slope, kkt_status, grad = _load(probs, kkt_statuses, grads, start, ORDER, N)
+            slope, kkt_status, grad = _load(probs, kkt_statuses, grads, start, R, N)
         moved = grad - mean[:, None]
         write(out, start, N, tl.where(slope > 0.0, slope * moved, 0.0))
         if UPPER:

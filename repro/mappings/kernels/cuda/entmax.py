@@ -10,99 +10,95 @@ from repro.mappings.kernels.cuda.launch import bits, numbers_of, run_tiles
 from repro.mappings.kernels.cuda.losses import loss_backward_kernel, loss_kernel, softmax_kernel
 
 _RULES = {1.0: 1, 0.5: 2}
-"""Rules for orders that need no powers; see ``entmax_solver.py``."""
+"""Rules for ``r`` that need no powers; see ``entmax_solver.py``."""
 _SOFTMAX, _ABOVE_TWO = 5, 4
 _WORK = {_SOFTMAX: policy.EXPONENTIALS, 1: policy.RATIONAL, 2: policy.RATIONAL}
 
 
-def _rule(order: float) -> int:
-    """Return the rule of all orders but zero, which is softmax."""
-    return _ABOVE_TWO if order > 1.0 else _RULES.get(order, 0)
+def _rule(r: float) -> int:
+    """Return the rule of every ``r`` but zero, which is softmax."""
+    return _ABOVE_TWO if r > 1.0 else _RULES.get(r, 0)
 
 
-def entmax_forward(scores: Tensor, order: float | Tensor) -> Tensor:
-    """Compute α-entmax along the last axis; a tensor holds the order of each row, or one for all.
+def entmax_forward(scores: Tensor, r: float | Tensor) -> Tensor:
+    """Compute α-entmax along the last axis; a tensor holds the ``r`` of each row, or one for all.
 
-    The order is ``r = α - 1``; the number zero is softmax, by a kernel of its own.
+    ``r = α - 1``; the number zero is softmax, by a kernel of its own.
     """
-    if not isinstance(order, Tensor) and order == 0.0:
+    if not isinstance(r, Tensor) and r == 0.0:
         rows = scores.contiguous()
         probs = torch.empty_like(rows)
         run_tiles(softmax_kernel, policy.EXPONENTIALS, rows.element_size(), rows, probs)
         return probs
-    return solve(scores, order)
+    return solve(scores, r)
 
 
 entmax_forward_rows = entmax_forward
 
 
-def solve(scores: Tensor, order: float | Tensor, *, probs: Tensor | None = None) -> Tensor:
+def solve(scores: Tensor, r: float | Tensor, *, probs: Tensor | None = None) -> Tensor:
     """Compute α-entmax along the last axis.
 
     Args:
         scores: ``z``, shape ``(..., n)`` with ``n >= 1``.
-        order: ``r``; a tensor holds one for each row, or one for all.
+        r: ``r``; a tensor holds one for each row, or one for all.
         probs: output, whose type is that of the computation; allocated like ``scores`` if None.
     """
     rows = scores.contiguous()
     probs = torch.empty_like(rows) if probs is None else probs
-    rule, by_row = 0, isinstance(order, Tensor)
-    if not isinstance(order, Tensor):
-        rule = _rule(order)
-    # Orders above one need double precision.
+    rule, by_row = 0, isinstance(r, Tensor)
+    if not isinstance(r, Tensor):
+        rule = _rule(r)
+    # An ``r`` above one needs double precision.
     itemsize = 8 if rule == _ABOVE_TWO or by_row else probs.element_size()
     run_tiles(
         forward_kernel, policy.RATIONAL if rule in (1, 2) else policy.POWERS, itemsize, rows,
-        probs, *numbers_of(order, rows), single=by_row, RULE=rule, ROWS=by_row,
+        probs, *numbers_of(r, rows), single=by_row, RULE=rule, ROWS=by_row,
     )  # fmt: skip
     return probs
 
 
-def entmax_backward(probs: Tensor, grad: Tensor, order: float | Tensor) -> Tensor:
-    """Return ``J g``; a tensor holds the order of each row, or one for all."""
-    return entmax_backward_rows(probs, grad, order)[0]
+def entmax_backward(probs: Tensor, grad: Tensor, r: float | Tensor) -> Tensor:
+    """Return ``J g``; a tensor holds the ``r`` of each row, or one for all."""
+    return entmax_backward_rows(probs, grad, r)[0]
 
 
 entmax_backward_scores = entmax_backward
 
 
-def entmax_backward_rows(
-    probs: Tensor, grad: Tensor, order: float | Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return ``J g`` and, if ``order`` is a tensor, the gradient of the order for each row."""
+def entmax_backward_rows(probs: Tensor, grad: Tensor, r: float | Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``J g`` and, if ``r`` is a tensor, its gradient for each row."""
     rows = probs.contiguous()
-    rule, large, by_row = 0, False, isinstance(order, Tensor)
-    if not isinstance(order, Tensor):
-        rule, large = _RULES.get(order, 0), order > 1.0
+    rule, large, by_row = 0, False, isinstance(r, Tensor)
+    if not isinstance(r, Tensor):
+        rule, large = _RULES.get(r, 0), r > 1.0
     out = torch.empty_like(rows)
     drifts = rows.new_empty(rows.numel() // rows.size(-1) if by_row else 0)
-    # Rows with an order of their own may need double precision.
+    # Rows with an ``r`` of their own may need double precision.
     itemsize = 8 if large or by_row else rows.element_size()
     run_tiles(
         backward_kernel, policy.RATIONAL if rule else policy.POWERS, itemsize, rows,
-        grad.contiguous(), out, *numbers_of(order, rows), drifts,
+        grad.contiguous(), out, *numbers_of(r, rows), drifts,
         RULE=rule, ROWS=by_row, LARGE=large,
     )  # fmt: skip
     return out, drifts
 
 
-def fenchel_young(
-    scores: Tensor, target: Tensor, order: float, ignored: int
-) -> tuple[Tensor, Tensor]:
+def fenchel_young(scores: Tensor, target: Tensor, r: float, ignored: int) -> tuple[Tensor, Tensor]:
     """Compute losses of α-entmax along the last axis, and what their backward pass needs."""
-    rows, rule = scores.contiguous(), _rule(order) if order else _SOFTMAX
+    rows, rule = scores.contiguous(), _rule(r) if r else _SOFTMAX
     losses = rows.new_empty(target.shape)
     thresholds = rows.new_empty(4, target.numel(), dtype=_precision(rows, rule))
     run_tiles(
         loss_kernel, _WORK.get(rule, policy.POWERS),
         thresholds.element_size(), rows, losses, thresholds, target.contiguous(),
-        bits(order), ignored, RULE=rule,
+        bits(r), ignored, RULE=rule,
     )  # fmt: skip
     return losses, thresholds
 
 
 def fenchel_young_backward(
-    scores: Tensor, thresholds: Tensor, target: Tensor, grad: Tensor, order: float, ignored: int
+    scores: Tensor, thresholds: Tensor, target: Tensor, grad: Tensor, r: float, ignored: int
 ) -> Tensor:
     """Return ``g (p - e_y)``, given the second result of :func:`fenchel_young`.
 
@@ -111,11 +107,11 @@ def fenchel_young_backward(
     """
     if not thresholds.numel():
         raise ValueError("the losses are not those of the kernel")
-    rows, rule = scores.contiguous(), _rule(order) if order else _SOFTMAX
+    rows, rule = scores.contiguous(), _rule(r) if r else _SOFTMAX
     out = torch.empty_like(rows)
     run_tiles(
         loss_backward_kernel, policy.STREAMED, thresholds.element_size(), rows,
-        grad.contiguous(), thresholds, target.contiguous(), out, bits(order), ignored, RULE=rule,
+        grad.contiguous(), thresholds, target.contiguous(), out, bits(r), ignored, RULE=rule,
     )  # fmt: skip
     return out
 

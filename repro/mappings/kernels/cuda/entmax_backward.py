@@ -35,7 +35,7 @@ def _load(probs, grads, start, N: tl.constexpr, COMPUTE: tl.constexpr):
 
 
 @triton.jit
-def _slopes(share, order, floor, RULE: tl.constexpr, RELATIVE: tl.constexpr):
+def _slopes(share, r, floor, RULE: tl.constexpr, RELATIVE: tl.constexpr):
     """Return ``s = p^{1-r}`` on the support, or ``(p / floor)^{1-r}`` if ``RELATIVE``."""
     if RULE == 1:
         slope = (share > 0.0).to(share.dtype)
@@ -48,7 +48,7 @@ def _slopes(share, order, floor, RULE: tl.constexpr, RELATIVE: tl.constexpr):
             logs = logarithm((held - least) / least, held / least)
         else:
             logs = logarithms(share)
-        power = tl.exp((1.0 - order).to(share.dtype)[:, None] * logs)
+        power = tl.exp((1.0 - r).to(share.dtype)[:, None] * logs)
         slope = tl.where(share > 0.0, power, 0.0)
     return slope
 
@@ -63,7 +63,7 @@ def _smallest(share, grad):
 
 
 @triton.jit
-def _references(share, grad, probs, grads, order, N: tl.constexpr, HELD: tl.constexpr):
+def _references(share, grad, probs, grads, r, N: tl.constexpr, HELD: tl.constexpr):
     """Return the smallest share and its gradient as references; one and zero if ``r <= 1``."""
     floor, reference = _smallest(share, grad)
     if not HELD:
@@ -72,41 +72,41 @@ def _references(share, grad, probs, grads, order, N: tl.constexpr, HELD: tl.cons
             lower, other = _smallest(share, grad)
             reference = tl.where(lower < floor, other, reference)
             floor = tl.minimum(floor, lower)
-    relative = (order > 1.0) & (floor < float("inf"))
+    relative = (r > 1.0) & (floor < float("inf"))
     return tl.where(relative, floor, 1.0), tl.where(relative, reference, 0.0)
 
 
 @triton.jit
 def _differentiate(
-    share, grad, probs, grads, out, drifts, order,
+    share, grad, probs, grads, out, drifts, r,
     RULE: tl.constexpr, ROWS: tl.constexpr, RELATIVE: tl.constexpr,
     N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Write the gradients of the rows of a program; in double precision if slopes are relative."""
     if RELATIVE:
         share, grad = share.to(tl.float64), grad.to(tl.float64)
-    floor = tl.full(order.shape, 1.0, share.dtype)
+    floor = tl.full(r.shape, 1.0, share.dtype)
     reference = floor - 1.0
     if RELATIVE:
-        floor, reference = _references(share, grad, probs, grads, order, N, HELD)
+        floor, reference = _references(share, grad, probs, grads, r, N, HELD)
     # The mean of g less its reference, weighted by s; zero in a row without mass.
-    slope = _slopes(share, order, floor, RULE, RELATIVE)
+    slope = _slopes(share, r, floor, RULE, RELATIVE)
     total = tl.sum(slope, 1)
     weighted = tl.sum(slope * (grad - reference[:, None]), 1)
     if not HELD:
         for start in range(N, probs.n, N):
             share, grad = _load(probs, grads, start, N, floor.dtype)
-            slope = _slopes(share, order, floor, RULE, RELATIVE)
+            slope = _slopes(share, r, floor, RULE, RELATIVE)
             total += tl.sum(slope, 1)
             weighted += tl.sum(slope * (grad - reference[:, None]), 1)
     mean = weighted / tl.where(total > 0.0, total, 1.0)
-    drift = tl.zeros(order.shape, floor.dtype)
+    drift = tl.zeros(r.shape, floor.dtype)
     for start in range(0, probs.n, N):
         if not HELD:
             share, grad = _load(probs, grads, start, N, floor.dtype)
         centered = (grad - reference[:, None]) - mean[:, None]
         if RELATIVE:
-            root = 0.5 * (1.0 - order)[:, None] * logarithms(share)
+            root = 0.5 * (1.0 - r)[:, None] * logarithms(share)
             root = tl.exp(tl.minimum(root, _HIGHEST))
             moved = centered * root * root
             # Unlike tl.clamp, this keeps NaN.
@@ -114,17 +114,17 @@ def _differentiate(
             moved = tl.where(moved > largest, largest, moved)
             moved = tl.where(moved < -largest, -largest, moved)
         else:
-            moved = _slopes(share, order, floor, RULE, RELATIVE) * centered
+            moved = _slopes(share, r, floor, RULE, RELATIVE) * centered
         write(out, start, N, tl.where(share > 0.0, moved, 0.0))
         if ROWS:
             # Σ (∂p/∂r) (g - m), by the drift of p at a fixed threshold. Above r = 1 its part in s,
             # which may overflow, is left out: Σ s times these gradients is zero.
             logs = logarithms(share)
-            theta = -order.to(share.dtype)[:, None] * logs
+            theta = -r.to(share.dtype)[:, None] * logs
             if RELATIVE:
-                above = (order > 1.0)[:, None]
+                above = (r > 1.0)[:, None]
                 curve = logs * logs * growth_curvature(tl.where(above, 0.0, theta))
-                curve = tl.where(above, -(1.0 + theta) / (order * order)[:, None], curve)
+                curve = tl.where(above, -(1.0 + theta) / (r * r)[:, None], curve)
             else:
                 curve = logs * logs * growth_curvature(theta)
             drift += tl.sum(tl.where(share > 0.0, -share * curve * centered, 0.0), 1)
@@ -138,22 +138,22 @@ def backward_kernel(
     RULE: tl.constexpr, ROWS: tl.constexpr, LARGE: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """Write ``J g`` with ``J = diag(s) - s sᵀ / Σs``; with ``ROWS`` also the gradients of orders.
+    """Write ``J g`` with ``J = diag(s) - s sᵀ / Σs``; with ``ROWS`` also the gradients of ``r``.
 
     Arguments other than those described in ``rows.py``:
 
         RULE: 0, 1 or 2; see ``entmax_solver.py``.
-        LARGE: the order of all rows is above one; not used with ``ROWS``.
+        LARGE: the ``r`` of all rows is above one; not used with ``ROWS``.
     """
     rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
     inside = rows < count
     NARROW: tl.constexpr = probs.dtype.element_ty
     probs, grads = Rows(probs + rows * n, inside, n), Rows(grads + rows * n, inside, n)
     out, drifts = Rows(out + rows * n, inside, n), drifts + rows
-    order = row_parameters(numbers, stride, number, rows, inside, ROWS)
+    r = row_parameters(numbers, stride, number, rows, inside, ROWS)
     share, grad = _load(probs, grads, 0, N, NARROW)
-    large = any_of(order > 1.0) if ROWS else LARGE
+    large = any_of(r > 1.0) if ROWS else LARGE
     if large:
-        _differentiate(share, grad, probs, grads, out, drifts, order, RULE, ROWS, True, N, HELD)
+        _differentiate(share, grad, probs, grads, out, drifts, r, RULE, ROWS, True, N, HELD)
     else:
-        _differentiate(share, grad, probs, grads, out, drifts, order, RULE, ROWS, False, N, HELD)
+        _differentiate(share, grad, probs, grads, out, drifts, r, RULE, ROWS, False, N, HELD)

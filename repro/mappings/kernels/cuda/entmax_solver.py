@@ -13,8 +13,8 @@ For ``r > 1`` powers are not Lipschitz, and the share of an entry close to the t
 digits of its height than ``c`` has. There the unknowns are the lowest entry with mass, found in a
 bracket of the level, and its height.
 
-Rules: 1 is sparsemax, 2 is 1.5-entmax; 0 is any other order up to one, whose unknown is
-``level = -log(c) / r``; 4 is an order above one; 3 is an order of each row, some above one.
+Rules: 1 is sparsemax, 2 is 1.5-entmax; 0 is any other ``r`` up to one, whose unknown is
+``level = -log(c) / r``; 4 is an ``r`` above one; 3 is an ``r`` of each row, some above one.
 """
 
 import triton
@@ -43,7 +43,7 @@ _ROUNDED = tl.constexpr(1e-14)
 """Relative error of ``c`` at the ends of that bracket."""
 _HIGHEST = tl.constexpr(700.0)
 """Largest logarithm of ``1 / c``, which keeps it finite in double precision."""
-_SMALLEST_ORDER = tl.constexpr(1e-20)
+_SMALLEST_R = tl.constexpr(1e-20)
 """Replaces ``r = 0`` (softmax): so small that ``log1p(r x) / r`` is ``x`` to the last bit."""
 
 
@@ -144,44 +144,44 @@ def _rest(held, rows, c, rest, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.con
 
 
 @triton.jit
-def _growth(order, level):
+def _growth(r, level):
     """Return ``1 / c``, kept finite."""
-    return tl.exp(tl.minimum(order * level, 80.0))
+    return tl.exp(tl.minimum(r * level, 80.0))
 
 
 @triton.jit
-def _gap_and_cut(level, order, total, slope):
+def _gap_and_cut(level, r, total, slope):
     """Return ``gap = level - log Σ`` and Newton's cut of ``c``, ``(1 - e^{r gap}) Σ / slope``."""
     total = tl.maximum(total.to(tl.float64), 1e-30)
     gap = level - tl.log(total)
-    cut = -expm1(order * gap) * total / tl.maximum(slope.to(tl.float64), 1e-30)
+    cut = -expm1(r * gap) * total / tl.maximum(slope.to(tl.float64), 1e-30)
     return gap, tl.minimum(cut, 1.0 - 1e-12)
 
 
 @triton.jit
-def _newton_level(held, rows, order, level, N: tl.constexpr, HELD: tl.constexpr):
+def _newton_level(held, rows, r, level, N: tl.constexpr, HELD: tl.constexpr):
     """Return the level if ``r <= 1``, ascending from a lower bound, and the cut still to take."""
     tolerance = 4.0 * epsilon(held.dtype)
-    inverse_order = (1.0 / order).to(held.dtype)
-    growth = _growth(order, level).to(held.dtype)
-    first, second = _sums(held, rows, growth, inverse_order, 0, N, HELD)
-    gap, cut = _gap_and_cut(level, order, first, second)
-    moves = (order <= 1.0) & (gap < -tolerance)
+    inverse_r = (1.0 / r).to(held.dtype)
+    growth = _growth(r, level).to(held.dtype)
+    first, second = _sums(held, rows, growth, inverse_r, 0, N, HELD)
+    gap, cut = _gap_and_cut(level, r, first, second)
+    moves = (r <= 1.0) & (gap < -tolerance)
     passes = 0
     while (passes < _PASSES) & any_of(moves):
-        following = level - logarithm(-cut, 1.0 - cut) / order
+        following = level - logarithm(-cut, 1.0 - cut) / r
         moves = moves & (following > level)
         level = tl.where(moves, following, level)
-        growth = _growth(order, level).to(held.dtype)
-        first, second = _sums(held, rows, growth, inverse_order, 0, N, HELD)
-        gap, cut = _gap_and_cut(level, order, first, second)
+        growth = _growth(r, level).to(held.dtype)
+        first, second = _sums(held, rows, growth, inverse_r, 0, N, HELD)
+        gap, cut = _gap_and_cut(level, r, first, second)
         moves = moves & (gap < -tolerance)
         passes += 1
     return level, cut
 
 
 @triton.jit
-def _level_bracket(held, rows, order, N: tl.constexpr, HELD: tl.constexpr):
+def _level_bracket(held, rows, r, N: tl.constexpr, HELD: tl.constexpr):
     """Return a bracket of the level for ``r > 1``, narrow enough for :func:`_base`.
 
     ``h(level) = level - log Σ`` is not convex: its slope is infinite where an entry enters the
@@ -189,17 +189,17 @@ def _level_bracket(held, rows, order, N: tl.constexpr, HELD: tl.constexpr):
     step is taken if it stays in the bracket and the residual has halved since the last step, else
     the bracket is halved: the width of one of them halves in at least every second step.
     """
-    inverse_order = (1.0 / order).to(held.dtype)
-    low = tl.zeros(order.shape, tl.float64)
+    inverse_r = (1.0 / r).to(held.dtype)
+    low = tl.zeros(r.shape, tl.float64)
     tried, high, last = low, low + tl.log(low + rows.n), low + float("inf")
-    moves = order > 1.0
+    moves = r > 1.0
     while any_of(moves):
-        growth = tl.exp(tl.minimum(order * tried, _HIGHEST))
-        first, second = _sums(held, rows, growth, inverse_order, 4, N, HELD)
-        gap, cut = _gap_and_cut(tried, order, first, second)
+        growth = tl.exp(tl.minimum(r * tried, _HIGHEST))
+        first, second = _sums(held, rows, growth, inverse_r, 4, N, HELD)
+        gap, cut = _gap_and_cut(tried, r, first, second)
         low = tl.where(moves, tl.maximum(low, tl.where(gap < 0.0, tried, tried - gap)), low)
         high = tl.where(moves, tl.minimum(high, tl.where(gap < 0.0, tried - gap, tried)), high)
-        newton = tried - logarithm(-cut, 1.0 - cut) / order
+        newton = tried - logarithm(-cut, 1.0 - cut) / r
         fast = (newton > low) & (newton < high) & (tl.abs(gap) < 0.5 * last)
         moves = moves & (high - low > _NARROW)
         tried, last = tl.where(fast, newton, 0.5 * (low + high)), tl.abs(gap)
@@ -235,54 +235,54 @@ def _raised(w, base, height):
 
 
 @triton.jit
-def _tile_heights(w, base, height, inverse_order):
+def _tile_heights(w, base, height, inverse_r):
     """Return ``Σ h^{1/r}`` and ``Σ h^{1/r - 1}`` for ``h = (w - base) + height``."""
     raised = _raised(w, base, height)
-    share = power(raised - 1.0, raised, inverse_order[:, None])
+    share = power(raised - 1.0, raised, inverse_r[:, None])
     return tl.sum(share, 1), tl.sum(share / tl.where(raised > 0.0, raised, 1.0), 1)
 
 
 @triton.jit
-def _height_sums(held, rows, base, height, inverse_order, N: tl.constexpr, HELD: tl.constexpr):
+def _height_sums(held, rows, base, height, inverse_r, N: tl.constexpr, HELD: tl.constexpr):
     """Return two sums over whole rows for a Newton step; see :func:`_tile_heights`."""
     if HELD:
-        mass, slope = _tile_heights(held, base, height, inverse_order)
+        mass, slope = _tile_heights(held, base, height, inverse_r)
     else:
         mass, slope = tl.zeros(base.shape, tl.float64), tl.zeros(base.shape, tl.float64)
         for start in range(0, rows.n, N):
             w = read_scaled(rows, start, N, tl.float64)
-            a, b = _tile_heights(w, base, height, inverse_order)
+            a, b = _tile_heights(w, base, height, inverse_r)
             mass, slope = mass + a, slope + b
     return mass, slope
 
 
 @triton.jit
-def _base(held, rows, order, low, high, N: tl.constexpr, HELD: tl.constexpr):
+def _base(held, rows, r, low, high, N: tl.constexpr, HELD: tl.constexpr):
     """Return the lowest entry with mass, given a bracket of the level, for ``r > 1``.
 
     An entry has mass if the entries above it, less this entry, have less than all. Of the entries
     that the bracket leaves undecided, the one next to the middle of their range is tried, which
     halves the range or leaves no entry in its upper half.
     """
-    inverse_order = 1.0 / order
-    out = -(1.0 + _ROUNDED) * tl.exp(-order * low)
-    base = -(1.0 - _ROUNDED) * tl.exp(-order * high)
+    inverse_r = 1.0 / r
+    out = -(1.0 + _ROUNDED) * tl.exp(-r * low)
+    base = -(1.0 - _ROUNDED) * tl.exp(-r * high)
     # The lowest entry that surely has mass; at least the largest has.
     base, _lower = _kinks(held, rows, base, base, 0.0 * base + 0.5, N, HELD)
-    moves = order > 1.0
+    moves = r > 1.0
     while any_of(moves):
         upper, lower = _kinks(held, rows, out, 0.5 * (out + base), base, N, HELD)
         tried = tl.where(upper < 1.0, upper, lower)
         moves = moves & (tried > OUT)
         tried = tl.where(moves, tried, base)
-        mass, _slope = _height_sums(held, rows, tried, 0.0 * tried, inverse_order, N, HELD)
+        mass, _slope = _height_sums(held, rows, tried, 0.0 * tried, inverse_r, N, HELD)
         out = tl.where(moves & (mass >= 1.0), tried, out)
         base = tl.where(moves & (mass < 1.0), tried, base)
     return base
 
 
 @triton.jit
-def _base_height(held, rows, order, base, low, N: tl.constexpr, HELD: tl.constexpr):
+def _base_height(held, rows, r, base, low, N: tl.constexpr, HELD: tl.constexpr):
     """Return the height of the lowest entry with mass for ``r > 1``; ``low`` bounds the level.
 
     In the share ``u`` of that entry, ``Σ ((w - base) + u^r)^{1/r}`` is a sum of norms
@@ -290,25 +290,25 @@ def _base_height(held, rows, order, base, low, N: tl.constexpr, HELD: tl.constex
     from an upper bound never pass the root, and each divides the product of residual and slope by
     at least four.
     """
-    inverse_order, least = 1.0 / order, 0.0 * low + 1e-300
-    c = tl.exp(-order * low)
+    inverse_r, least = 1.0 / r, 0.0 * low + 1e-300
+    c = tl.exp(-r * low)
     height = tl.minimum(tl.maximum((base + c) + 2.0 * _ROUNDED * c, least), 1.0)
-    share = tl.exp(inverse_order * tl.log(height))
-    moves = order > 1.0
+    share = tl.exp(inverse_r * tl.log(height))
+    moves = r > 1.0
     while any_of(moves):
-        mass, slope = _height_sums(held, rows, base, height, inverse_order, N, HELD)
+        mass, slope = _height_sums(held, rows, base, height, inverse_r, N, HELD)
         slope = tl.maximum(slope * height / share, 1.0)
         excess = mass - 1.0
         moves = moves & (excess > 16.0 * epsilon(tl.float64)) & (excess < slope * share)
         share = tl.where(moves, share - excess / slope, share)
-        height = tl.where(moves, tl.maximum(tl.exp(order * tl.log(share)), least), height)
+        height = tl.where(moves, tl.maximum(tl.exp(r * tl.log(share)), least), height)
         # What is left of the excess is at most r / (u slope) times half its square.
-        moves = moves & (order * excess * excess > epsilon(tl.float64) * slope * share)
+        moves = moves & (r * excess * excess > epsilon(tl.float64) * slope * share)
     return height
 
 
 @triton.jit
-def shares(w, unknown, step, order, RULE: tl.constexpr):
+def shares(w, unknown, step, r, RULE: tl.constexpr):
     """Return the distribution up to a factor.
 
     For ``r <= 1`` the last step is applied to the differences ``w + c``, as in :func:`_kept`. For
@@ -323,15 +323,15 @@ def shares(w, unknown, step, order, RULE: tl.constexpr):
         height = tl.where(below > -1.0, tl.maximum((below + 1.0) - step[:, None], 0.0), 0.0)
         below = below - step[:, None]
         if RULE != 0:
-            raised, above = _raised(w, unknown, step), (order > 1.0)[:, None]
+            raised, above = _raised(w, unknown, step), (r > 1.0)[:, None]
             height, below = tl.where(above, raised, height), tl.where(above, raised - 1.0, below)
-        share = power(below, height, (1.0 / order).to(w.dtype)[:, None])
+        share = power(below, height, (1.0 / r).to(w.dtype)[:, None])
     return share
 
 
 @triton.jit
 def solve_rows(
-    chunk, rows, order,
+    chunk, rows, r,
     RULE: tl.constexpr, LOSS: tl.constexpr, COMPUTE: tl.constexpr,
     N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
@@ -342,41 +342,41 @@ def solve_rows(
         shares; with ``LOSS`` also ``Σ shares w``, and ``(1 - c) / r`` in double precision.
     """
     held = scaled(chunk, rows.shift, rows.scale, COMPUTE)
-    head = tl.zeros(order.shape, tl.float64)
+    head = tl.zeros(r.shape, tl.float64)
     if RULE == 1 or RULE == 2:
-        unknown = tl.full(order.shape, 1.0, COMPUTE)
+        unknown = tl.full(r.shape, 1.0, COMPUTE)
         unknown, step = _rational_threshold(held, rows, unknown, RULE, N, True)
         if not HELD:
             unknown, step = _rational_threshold(held, rows, unknown, RULE, N, False)
         step, total = _rest(held, rows, unknown, step, RULE, N, HELD)
         if LOSS:
-            head = ((1.0 - unknown.to(tl.float64)) + step.to(tl.float64)) / order
+            head = ((1.0 - unknown.to(tl.float64)) + step.to(tl.float64)) / r
     else:
-        unknown, step = tl.zeros(order.shape, COMPUTE), tl.zeros(order.shape, COMPUTE)
+        unknown, step = tl.zeros(r.shape, COMPUTE), tl.zeros(r.shape, COMPUTE)
         if RULE != 4:
-            level = tl.zeros(order.shape, tl.float64)
-            level, cut = _newton_level(held, rows, order, level, N, True)
+            level = tl.zeros(r.shape, tl.float64)
+            level, cut = _newton_level(held, rows, r, level, N, True)
             if not HELD:
-                level, cut = _newton_level(held, rows, order, level, N, False)
-            unknown, step = _growth(order, level).to(COMPUTE), cut.to(COMPUTE)
+                level, cut = _newton_level(held, rows, r, level, N, False)
+            unknown, step = _growth(r, level).to(COMPUTE), cut.to(COMPUTE)
             if LOSS:  # c is (1 - cut) e^{-r level}
-                decay = expm1(-order * level)
-                head = ((1.0 + decay) * cut - decay) / order
+                decay = expm1(-r * level)
+                head = ((1.0 + decay) * cut - decay) / r
         if RULE != 0:
-            low, high = _level_bracket(held, rows, order, N, HELD)
-            base = _base(held, rows, order, low, high, N, HELD)
-            height = _base_height(held, rows, order, base, low, N, HELD)
-            unknown = tl.where(order > 1.0, base, unknown)
-            step = tl.where(order > 1.0, height, step)
+            low, high = _level_bracket(held, rows, r, N, HELD)
+            base = _base(held, rows, r, low, high, N, HELD)
+            height = _base_height(held, rows, r, base, low, N, HELD)
+            unknown = tl.where(r > 1.0, base, unknown)
+            step = tl.where(r > 1.0, height, step)
             if LOSS:
-                head = ((1.0 - height) + base) / order
-        total = tl.zeros(order.shape, COMPUTE)
-    moment = tl.zeros(order.shape, COMPUTE)
+                head = ((1.0 - height) + base) / r
+        total = tl.zeros(r.shape, COMPUTE)
+    moment = tl.zeros(r.shape, COMPUTE)
     if LOSS or (RULE != 1 and RULE != 2):
         total = moment
         for start in range(0, rows.n, N):
             w = held if HELD else read_scaled(rows, start, N, COMPUTE)
-            share = shares(w, unknown, step, order, RULE)
+            share = shares(w, unknown, step, r, RULE)
             total += tl.sum(share, 1)
             if LOSS:
                 moment += tl.sum(share * w, 1)
@@ -385,18 +385,18 @@ def solve_rows(
 
 @triton.jit
 def _solve(
-    chunk, rows, out, order, bad, empty,
+    chunk, rows, out, r, bad, empty,
     RULE: tl.constexpr, COMPUTE: tl.constexpr,
     N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Compute the rows of a program in the precision ``COMPUTE`` and write them."""
     held, unknown, step, total, _moment, _head = solve_rows(
-        chunk, rows, order, RULE, False, COMPUTE, N, HELD
+        chunk, rows, r, RULE, False, COMPUTE, N, HELD
     )
     factor = normalizer(total, empty, bad)
     for start in range(0, rows.n, N):
         w = held if HELD else read_scaled(rows, start, N, COMPUTE)
-        write(out, start, N, shares(w, unknown, step, order, RULE) * factor[:, None])
+        write(out, start, N, shares(w, unknown, step, r, RULE) * factor[:, None])
 
 
 @triton.jit(do_not_specialize=["stride", "number", "count"])
@@ -421,17 +421,17 @@ def forward_kernel(
     out = Rows(probs + rows * n, inside, n)
     chunk, top, bad = survey_rows(Rows(scores + rows * n, inside, n), N, HELD)
     parameter = row_parameters(numbers, stride, number, rows, inside, ROWS)
-    order = tl.where(parameter > _SMALLEST_ORDER, parameter, _SMALLEST_ORDER)
+    r = tl.where(parameter > _SMALLEST_R, parameter, _SMALLEST_R)
     bad = bad | ((parameter >= 0.0) == 0)
     empty = (top == -float("inf")) & (bad == 0)
     top = clamped(top, scores.dtype.element_ty)
-    scaled_rows = ScaledRows(scores + rows * n, inside, n, top, order)
+    scaled_rows = ScaledRows(scores + rows * n, inside, n, top, r)
     if RULE == 4:
-        _solve(chunk, scaled_rows, out, order, bad, empty, 4, tl.float64, N, HELD)
+        _solve(chunk, scaled_rows, out, r, bad, empty, 4, tl.float64, N, HELD)
     elif ROWS:
-        if any_of(order > 1.0):
-            _solve(chunk, scaled_rows, out, order, bad, empty, 3, tl.float64, N, HELD)
+        if any_of(r > 1.0):
+            _solve(chunk, scaled_rows, out, r, bad, empty, 3, tl.float64, N, HELD)
         else:
-            _solve(chunk, scaled_rows, out, order, bad, empty, 0, NARROW, N, HELD)
+            _solve(chunk, scaled_rows, out, r, bad, empty, 0, NARROW, N, HELD)
     else:
-        _solve(chunk, scaled_rows, out, order, bad, empty, RULE, NARROW, N, HELD)
+        _solve(chunk, scaled_rows, out, r, bad, empty, RULE, NARROW, N, HELD)

@@ -73,7 +73,7 @@ def loss_kernel(
     """Write losses, and thresholds: largest score, numbers of ``shares``, and ``1 / Σ shares``.
 
     A target that is no class has the loss NaN. ``thresholds`` is a matrix of four rows in the
-    precision of the computation; ``number`` is the order of all rows.
+    precision of the computation; ``number`` is the ``r`` of all rows.
     """
     numbers = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
     inside = numbers < count
@@ -89,12 +89,12 @@ def loss_kernel(
         unknown, step = tl.zeros(top.shape, COMPUTE), tl.zeros(top.shape, COMPUTE)
     else:
         chunk, top, bad = survey_rows(rows, N, HELD)
-        order = tl.full(top.shape, 0.0, tl.float64) + as_double(number)
-        within = ScaledRows(rows.base, counted, n, clamped(top, NARROW), order)
+        r = tl.full(top.shape, 0.0, tl.float64) + as_double(number)
+        within = ScaledRows(rows.base, counted, n, clamped(top, NARROW), r)
         _, unknown, step, total, moment, head = solve_rows(
-            chunk, within, order, RULE, True, COMPUTE, N, HELD
+            chunk, within, r, RULE, True, COMPUTE, N, HELD
         )
-        best = (moment.to(tl.float64) / total.to(tl.float64) + head) / (1.0 + order)
+        best = (moment.to(tl.float64) / total.to(tl.float64) + head) / (1.0 + r)
     factor = normalizer(total, (top == -float("inf")) & (bad == 0), bad)
     top = clamped(top, NARROW)
     below = chosen.to(tl.float64) - top.to(tl.float64)
@@ -127,15 +127,15 @@ def loss_backward_kernel(
     step = tl.load(thresholds + 2 * count, mask=counted, other=0.0)
     factor = tl.load(thresholds + 3 * count, mask=counted, other=0.0)
     base, out = scores + numbers * n, Rows(out + numbers * n, inside, n)
-    order = tl.full(top.shape, 0.0, tl.float64) + as_double(number)
+    r = tl.full(top.shape, 0.0, tl.float64) + as_double(number)
     for start in range(0, n, N):
         if RULE == 5:
             z = read(Rows(base, counted, n), start, N, -float("inf"))
             share = _exponentials(z, top)
         else:
-            rows = ScaledRows(base, counted, n, top.to(scores.dtype.element_ty), order)
+            rows = ScaledRows(base, counted, n, top.to(scores.dtype.element_ty), r)
             w = read_scaled(rows, start, N, thresholds.dtype.element_ty)
-            share = shares(w, unknown, step, order, RULE)
+            share = shares(w, unknown, step, r, RULE)
         is_target = (start + tl.arange(0, N))[None, :] == target[:, None]
         moved = grad[:, None] * (share * factor[:, None] - is_target.to(share.dtype))
         write(out, start, N, tl.where(counted[:, None], moved, 0.0))
