@@ -1,6 +1,6 @@
 """Fenchel–Young losses: for every mapping a loss whose gradient is ``p - e_y``."""
 
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,8 @@ from repro.mappings import (
     ProbabilityMap,
     Softmax,
     Sparsemax,
+    entmax15,
+    sparsemax,
 )
 from repro.mappings._arguments import (
     allowed_scores,
@@ -162,15 +164,39 @@ class Entmax15Loss(EntmaxLoss):
         super().__init__(1.5, ignore_index, reduction)
 
 
-def sparsemax_loss(scores: Tensor, target: Tensor) -> Tensor:
-    """Return the :class:`SparsemaxLoss` of each row."""
+@overload
+def sparsemax_loss(
+    scores: Tensor, target: Tensor, *, return_support_size: Literal[False] = ...
+) -> Tensor: ...
+@overload
+def sparsemax_loss(
+    scores: Tensor, target: Tensor, *, return_support_size: Literal[True]
+) -> tuple[Tensor, Tensor]: ...
+def sparsemax_loss(
+    scores: Tensor, target: Tensor, *, return_support_size: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Return the :class:`SparsemaxLoss` of each row, on request with the size of its support."""
     losses: Tensor = SparsemaxLoss(reduction="none")(scores, target)
+    if return_support_size:
+        return losses, sparsemax(scores.detach(), return_support_size=True)[1]
     return losses
 
 
-def entmax15_loss(scores: Tensor, target: Tensor) -> Tensor:
-    """Return the :class:`Entmax15Loss` of each row."""
+@overload
+def entmax15_loss(
+    scores: Tensor, target: Tensor, *, return_support_size: Literal[False] = ...
+) -> Tensor: ...
+@overload
+def entmax15_loss(
+    scores: Tensor, target: Tensor, *, return_support_size: Literal[True]
+) -> tuple[Tensor, Tensor]: ...
+def entmax15_loss(
+    scores: Tensor, target: Tensor, *, return_support_size: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Return the :class:`Entmax15Loss` of each row, on request with the size of its support."""
     losses: Tensor = Entmax15Loss(reduction="none")(scores, target)
+    if return_support_size:
+        return losses, entmax15(scores.detach(), return_support_size=True)[1]
     return losses
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
@@ -46,9 +46,24 @@ def softmax(
     return apply_entmax(tempered, 0.0, scores, dim)
 
 
+@overload
 def sparsemax(
-    scores: Tensor, dim: int = -1, *, gamma: float = 1.0, mask: Tensor | None = None
-) -> Tensor:
+    scores: Tensor, dim: int = ..., *, gamma: float = ..., mask: Tensor | None = ...,
+    return_support_size: Literal[False] = ...,
+) -> Tensor: ...  # fmt: skip
+@overload
+def sparsemax(
+    scores: Tensor, dim: int = ..., *, gamma: float = ..., mask: Tensor | None = ...,
+    return_support_size: Literal[True],
+) -> tuple[Tensor, Tensor]: ...  # fmt: skip
+def sparsemax(
+    scores: Tensor,
+    dim: int = -1,
+    *,
+    gamma: float = 1.0,
+    mask: Tensor | None = None,
+    return_support_size: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
     r"""Project scores onto the probability simplex.
 
     .. math:: p = \arg\min_{q \in \Delta^n} \tfrac12 \lVert q - z / \gamma \rVert_2^2
@@ -57,17 +72,35 @@ def sparsemax(
 
     Args:
         gamma: strength of the regularizer, positive; larger is flatter.
+        return_support_size: return as well the number of positive entries of each row, with size 1
+            on ``dim``.
 
     References:
         Martins & Astudillo (2016), Eq. 2; Peters et al. (2019), Eq. 5.
     """
     tempered = divided_by_gamma(allowed_scores(scores, mask, dim), gamma, dim)
-    return apply_entmax(tempered, 1.0, scores, dim)
+    probs = apply_entmax(tempered, 1.0, scores, dim)
+    return (probs, support_size(probs, dim)) if return_support_size else probs
 
 
+@overload
 def entmax(
-    scores: Tensor, alpha: float | Tensor = 1.5, *, mask: Tensor | None = None, dim: int = -1
-) -> Tensor:
+    scores: Tensor, alpha: float | Tensor = ..., *, mask: Tensor | None = ..., dim: int = ...,
+    return_support_size: Literal[False] = ...,
+) -> Tensor: ...  # fmt: skip
+@overload
+def entmax(
+    scores: Tensor, alpha: float | Tensor = ..., *, mask: Tensor | None = ..., dim: int = ...,
+    return_support_size: Literal[True],
+) -> tuple[Tensor, Tensor]: ...  # fmt: skip
+def entmax(
+    scores: Tensor,
+    alpha: float | Tensor = 1.5,
+    *,
+    mask: Tensor | None = None,
+    dim: int = -1,
+    return_support_size: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
     r"""Map scores to a sparse distribution by Tsallis-regularized argmax.
 
     .. math:: p = \arg\max_{q \in \Delta^n} \langle q, z \rangle
@@ -83,6 +116,8 @@ def entmax(
             (one value per row or per attention head); it receives gradients. Where
             values cannot be read and there are kernels, rows with alpha below 1 are NaN: kernels
             require alpha of at least 1.
+        return_support_size: return as well the number of positive entries of each row, with size 1
+            on ``dim``.
 
     References:
         Peters et al. (2019), Eq. 10; Proposition 1 for the Jacobian. Correia et al. (2019),
@@ -90,12 +125,35 @@ def entmax(
     """
     wide = allowed_scores(scores, mask, dim)
     r, dense = _r_and_density(alpha, wide, dim)
-    return apply_entmax(wide, r, scores, dim, dense)
+    probs = apply_entmax(wide, r, scores, dim, dense)
+    return (probs, support_size(probs, dim)) if return_support_size else probs
 
 
-def entmax15(scores: Tensor, dim: int = -1, *, mask: Tensor | None = None) -> Tensor:
+@overload
+def entmax15(
+    scores: Tensor, dim: int = ..., *, mask: Tensor | None = ...,
+    return_support_size: Literal[False] = ...,
+) -> Tensor: ...  # fmt: skip
+@overload
+def entmax15(
+    scores: Tensor, dim: int = ..., *, mask: Tensor | None = ...,
+    return_support_size: Literal[True],
+) -> tuple[Tensor, Tensor]: ...  # fmt: skip
+def entmax15(
+    scores: Tensor,
+    dim: int = -1,
+    *,
+    mask: Tensor | None = None,
+    return_support_size: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
     """Return :func:`entmax` of the scores at ``alpha = 1.5``."""
-    return entmax(scores, 1.5, mask=mask, dim=dim)
+    probs = entmax(scores, 1.5, mask=mask, dim=dim)
+    return (probs, support_size(probs, dim)) if return_support_size else probs
+
+
+def support_size(probs: Tensor, dim: int) -> Tensor:
+    """Count the positive entries of every row, with size 1 on ``dim``."""
+    return (probs > 0).sum(dim, keepdim=True)
 
 
 def _r_and_density(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Tensor, bool]:

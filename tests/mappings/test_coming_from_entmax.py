@@ -56,3 +56,24 @@ def test_names():
     (gradient,) = torch.autograd.grad(sparsemax_loss(rows, target).sum(), rows)
     hot = torch.nn.functional.one_hot(target, 5)
     torch.testing.assert_close(gradient, sparsemax(rows.detach()) - hot)
+
+
+def test_the_size_of_the_support_comes_with_the_result():
+    """Its main branch returns it from functions whose version 1.3 computes it in private."""
+    oracle = pytest.importorskip("entmax.activations")
+    scores = 2 * torch.randn(3, 7, 4, dtype=torch.float64)
+    probs, size = entmax15(scores, 1, return_support_size=True)
+    assert torch.equal(probs, entmax15(scores, 1))
+    assert torch.equal(size, oracle._entmax_threshold_and_support(scores / 2, 1)[1])
+    assert torch.equal(size, entmax(scores, 1.5, dim=1, return_support_size=True)[1])
+    expected = oracle._sparsemax_threshold_and_support(scores, 1)[1]
+    assert torch.equal(sparsemax(scores, 1, return_support_size=True)[1], expected)
+    mask = torch.zeros(7, dtype=torch.bool)
+    assert sparsemax(scores, 1, mask=mask[:, None], return_support_size=True)[1].sum() == 0
+    target = torch.randint(7, (3, 4))
+    rows = scores.movedim(1, -1).requires_grad_()
+    for loss, mapping in ((sparsemax_loss, sparsemax), (entmax15_loss, entmax15)):
+        losses, size = loss(rows, target, return_support_size=True)
+        assert torch.equal(losses, loss(rows, target))
+        assert losses.requires_grad
+        assert torch.equal(size, mapping(rows, return_support_size=True)[1])

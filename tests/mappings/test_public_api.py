@@ -8,9 +8,9 @@ import repro.mappings as mappings
 
 SIGNATURES = {
     "softmax": "scores, *, gamma=1.0, mask=None, dim=-1",
-    "sparsemax": "scores, dim=-1, *, gamma=1.0, mask=None",
-    "entmax15": "scores, dim=-1, *, mask=None",
-    "entmax": "scores, alpha=1.5, *, mask=None, dim=-1",
+    "sparsemax": "scores, dim=-1, *, gamma=1.0, mask=None, return_support_size=False",
+    "entmax15": "scores, dim=-1, *, mask=None, return_support_size=False",
+    "entmax": "scores, alpha=1.5, *, mask=None, dim=-1, return_support_size=False",
     "csoftmax": "scores, upper, *, mask=None, dim=-1",
     "csparsemax": "scores, upper, *, mask=None, dim=-1",
     "normmax": "scores, alpha=2.0, *, mask=None, dim=-1",
