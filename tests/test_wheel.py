@@ -43,11 +43,9 @@ sys.meta_path[:] = [Declared if finder is PathFinder else finder for finder in s
 """
 
 
-@pytest.fixture(scope="module")
-def undeclared(unpacked: Path) -> frozenset[str]:
-    """Modules of this environment that no requirement of the wheel brings, at any remove."""
-    (metadata,) = unpacked.glob("*.dist-info")
-    waiting = [Requirement(text) for text in PathDistribution(metadata).requires or ()]
+def not_brought(requirements: list[str]) -> frozenset[str]:
+    """Modules of this environment that no requirement brings, at any remove."""
+    waiting = [Requirement(text) for text in requirements]
     closure: set[tuple[str, str]] = set()
     while waiting:
         requirement = waiting.pop()
@@ -69,6 +67,13 @@ def undeclared(unpacked: Path) -> frozenset[str]:
         if module not in ("repro", "hydra_plugins")
         and not brought & {canonicalize_name(owner) for owner in owners}
     )
+
+
+@pytest.fixture(scope="module")
+def undeclared(unpacked: Path) -> frozenset[str]:
+    """Modules of this environment that no requirement of the wheel brings, at any remove."""
+    (metadata,) = unpacked.glob("*.dist-info")
+    return not_brought(PathDistribution(metadata).requires or [])
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +104,24 @@ def test_what_is_not_required_cannot_be_imported(
     assert not {"torch", "scipy", "hydra", "pyarrow"} & undeclared
     code = "try:\n    import pytest\nexcept ModuleNotFoundError as e:\n    print(e)"
     assert "No module named 'pytest'" in run(environment, tmp_path, "-c", code)
+
+
+def test_mappings_and_losses_need_torch_alone(environment: dict[str, str], tmp_path: Path) -> None:
+    """Kernels, whose compiler is missing here, are replaced by code in PyTorch."""
+    alone = environment | {"UNDECLARED": " ".join(sorted(not_brought(["torch"])))}
+    assert {"numba", "numpy"} <= {*alone["UNDECLARED"].split()}
+    code = """
+import torch
+from repro.losses import Entmax15Loss
+from repro.mappings import MAPPINGS
+scores = torch.tensor([[1.0, 0.5, -1.0]], requires_grad=True)
+for spec in MAPPINGS.values():
+    arguments = (scores, torch.tensor(0.5)) if spec.bounded else (scores,)
+    spec.module()(*arguments)[..., 0].sum().backward()
+Entmax15Loss()(scores, torch.tensor([0])).backward()
+print(scores.grad.isfinite().all().item())
+"""
+    assert "True" in run(alone, tmp_path, "-c", code)
 
 
 def test_every_module_but_kernels_for_cuda_can_be_imported(
