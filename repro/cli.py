@@ -135,6 +135,8 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    if sys.platform == "win32":  # it has no flock, which keeps two processes out of one run
+        raise UserError("Windows is not supported; use Linux, macOS or WSL")
     for item in arguments:
         require_utf8(item)
     kernels = os.environ.get("REPRO_KERNELS") or "auto"

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 
 from repro.config.errors import EXTRAS, install
@@ -22,6 +22,7 @@ from repro.runs.environment import (
 )
 
 _FREE_GIB = 5
+_OWN_NAME = "repro-sparse-attention"
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,9 @@ def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
     """Check Python, processors, optional packages and programs, corpora, results and Slurm."""
     yield Finding("ok", "Python", platform.python_version())
     yield Finding("ok", "versions", describe_versions())
+    if foreign := {*packages_distributions().get("repro", ())} - {_OWN_NAME}:
+        text = f"{', '.join(sorted(foreign))} installs a package of the name repro as well"
+        yield Finding("broken", "repro", text, "give the suite an environment of its own")
     yield Finding("ok", "CPU", f"{processor()}, cores: {os.cpu_count()}")
     if processor_has_bfloat16():
         yield Finding("ok", "bfloat16", "fast on this processor: precision=bf16 is worthwhile")

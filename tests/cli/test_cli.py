@@ -102,6 +102,23 @@ sys.exit(status)
     return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
+def test_windows_is_refused_in_one_line() -> None:
+    """What the command line imports exists there: the locks of runs, by ``fcntl``, do not."""
+    code = """
+import sys
+sys.modules["fcntl"] = None
+from repro.cli import main
+sys.platform = "win32"
+sys.exit(main(sys.argv[1:]))
+"""
+    for arguments in (["run", "task=nmt"], ["doctor"], ["--help"]):
+        command = [sys.executable, "-c", code, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 2
+        assert "Linux" in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
 def test_a_run_from_any_directory_leaves_nothing_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

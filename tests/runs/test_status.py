@@ -1,5 +1,7 @@
 """Status of sweeps, machines and command lines."""
 
+import json
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -91,6 +93,20 @@ def test_the_doctor_names_what_is_missing_and_what_is_broken(
         found.items()
     )
     assert main(["doctor", settings[0], "results_dir=/dev/null/below"]) == 1
+
+
+def test_the_doctor_notices_another_package_of_the_same_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("repro", "repro-sparse-attention"):
+        folder = tmp_path / f"{name.replace('-', '_')}-3.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Name: {name}\nVersion: 3.0\n", encoding="utf-8")
+        (folder / "RECORD").write_text("repro/__init__.py,,\n", encoding="utf-8")
+    monkeypatch.setattr("sys.path", [*sys.path, str(tmp_path)])
+    assert main(["doctor", "--json", f"data_dir={tmp_path}", f"results_dir={tmp_path}"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in found if one["status"] == "broken"] == ["repro"]
 
 
 @pytest.mark.parametrize(
