@@ -94,6 +94,8 @@ pages: ## Copy the pages and the committed reports to build/docs/pages
 	cp -r *.md docs build/docs/pages
 	cp -r --parents $(foreach scale,small subset full,$(wildcard $(addprefix results/$(scale)/,report.html runs.html tables figures pages))) results/index.html results/mappings.html build/docs/pages
 	find build/docs/pages -name '*.md' -exec sed -i -E 's#(results/(small|subset|full)/report)\.md#\1.html#g' {} +
+	cd build/docs/pages/results; up=..; for pages in '*.html' '*/*.html' '*/*/*.html'; do \
+	  sed -i "s#^<main>#&<p class=place><a href=$$up/index.html>← documentation</a></p>#" $$pages; up=../$$up; done
 
 gpu: $(STAMP) ## On a CUDA device, for MINUTES: tests, benchmark, speeds, runs; writes docs/gpu.md, results/gpu.tgz
 	$(BIN)/python -m benchmarks.gpu --minutes $(MINUTES) $(ARGS)

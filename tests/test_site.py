@@ -3,12 +3,15 @@
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from links import dead_links
+from links import Links, dead_links
+
+from repro import losses, mappings, structures
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -22,7 +25,23 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for page in ROOT.glob("*.md"):
         shutil.copy(page, root)
     subprocess.run(["make", "pages"], cwd=root, check=True, capture_output=True)
-    return root / "build" / "docs" / "pages"
+    pages = root / "build" / "docs" / "pages"
+    (pages / "index.html").touch()  # of README.md, once the site is built
+    return pages
+
+
+@pytest.fixture(scope="module")
+def site(pages: Path) -> Path:
+    """The built site; skipped where the extra ``docs`` is not installed."""
+    pytest.importorskip("material")
+    pytest.importorskip("mkdocstrings_handlers.python")
+    (pages / "index.html").unlink()
+    root = pages.parents[2]
+    for name in ("mkdocs.yml", "repro"):
+        (root / name).symlink_to(ROOT / name)
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet"]
+    subprocess.run(command, cwd=root, check=True, capture_output=True)
+    return root / "build" / "docs" / "site"
 
 
 def dead_references(pages: Path) -> Iterator[str]:
@@ -43,6 +62,32 @@ def test_pages_lead_to_pages_and_images(pages: Path) -> None:
 def test_reports_are_part_of_the_site(pages: Path) -> None:
     for scale in ("small", "subset", "full"):
         assert dead_links(pages / "results" / scale / "report.html") == []
+
+
+def test_reports_lead_back_to_the_documentation(pages: Path) -> None:
+    reports = [*(pages / "results").rglob("*.html")]
+    assert len(reports) > 4
+    for report in reports:
+        back = [
+            (report.parent / one).resolve() for one in Links(report).addresses if ":" not in one
+        ]
+        assert (pages / "index.html").resolve() in back, report
+
+
+def test_pages_load_nothing_from_another_machine(site: Path) -> None:
+    asked = r"<(?:script|link|img|iframe)[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^\"' >]+"
+    found = {
+        match for page in site.rglob("*.html") for match in re.findall(asked, page.read_text())
+    }
+    assert found == set()
+
+
+def test_the_reference_has_every_public_name(site: Path) -> None:
+    found = Links(site / "docs" / "api.html").targets
+    for module in (losses, mappings, structures):
+        missing = [name for name in module.__all__ if f"{module.__name__}.{name}" not in found]
+        assert {*missing} <= {"regularized"}  # a module has that name, too
+    assert {"repro.load", "repro.mappings.regularized.regularized"} <= found
 
 
 def test_the_list_of_pages_leads_to_files(pages: Path) -> None:
