@@ -156,6 +156,12 @@ def test_a_run_and_a_report_work_and_stay_in_the_working_directory(
     assert (tmp_path / "results" / "demo" / "report.html").exists()
 
 
+def test_the_version_is_that_of_the_citation(unpacked: Path) -> None:
+    (metadata,) = unpacked.glob("*.dist-info")
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {PathDistribution(metadata).version}\n" in citation
+
+
 def test_nothing_but_the_package_is_inside(unpacked: Path) -> None:
     names = {path.name for path in unpacked.iterdir()}
     assert {name for name in names if not name.endswith(".dist-info")} == {"repro", "hydra_plugins"}
