@@ -13,7 +13,8 @@ FAILED = "failed"
 FAILED_MARK = "!"
 """Mark of values that lack a seed because a run failed."""
 BLANK = ""
-SIGN = "*"
+SIGN, UNTESTED = "*", "°"
+"""Signs of a significant difference from the baseline, and of a difference that is not tested."""
 LEVEL = 0.05
 """Significance level: differences are significant, and verdicts decided, with p below it."""
 COLLAPSE, COLLAPSE_RANGES = 10.0, 5.0
@@ -45,6 +46,7 @@ class Cell:
         runs: label, value and run of each of ``values``.
         marks: signs of the departures from the paper's protocol, explained below the table.
         failed: whether a run of the cell failed.
+        untested: whether the cell could be compared with the baseline and is not.
     """
 
     values: tuple[float, ...]
@@ -58,6 +60,7 @@ class Cell:
     runs: tuple[CellRunLink, ...] = ()
     more_digits: int = 0
     failed: bool = False
+    untested: bool = False
 
     @property
     def significant(self) -> bool:
@@ -92,14 +95,15 @@ class Cell:
 
         ``failed`` stands for a cell without values if a run failed.
 
-        ``*`` marks a significant difference from the baseline; the marks of departures come last.
+        ``*`` marks a significant difference from the baseline, ``°`` one that is not tested; the
+        marks of departures come last.
         """
         if self.mean is None:
             return FAILED if self.failed else MISSING
         digits = self.digits + self.more_digits
         spread = BLANK if self.std is None else f" ± {self.std:.{digits}f}"
         count = BLANK if self.found == self.wanted else f" ({self.found}/{self.wanted})"
-        sign = SIGN if self.significant else BLANK
+        sign = SIGN if self.significant else UNTESTED * self.untested
         failed = FAILED_MARK if self.failed else BLANK
         return f"{self.mean:.{digits}f}{sign}{spread}{count}{self.marks}{failed}"
 

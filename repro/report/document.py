@@ -17,7 +17,7 @@ from repro.report.breakdown import (
     tuning_grid,
     tuning_remarks,
 )
-from repro.report.cell import COLLAPSE, COLLAPSE_RANGES, FAILED_MARK, MISSING
+from repro.report.cell import COLLAPSE, COLLAPSE_RANGES, FAILED_MARK, MISSING, UNTESTED
 from repro.report.claims import ClaimsOfPaper, claims_by_paper, judge_claims
 from repro.report.figure_view import FigureView, figure_view
 from repro.report.figures import (
@@ -420,8 +420,10 @@ def build_section(
         state = f"{counted(runs, 'run')}, {len(table.columns_found)} of "
         state += f"{len(experiment.columns)} columns"
         state += f", {counted(table.incomplete, 'cell')} incomplete" if table.incomplete else ""
-    if everywhere:  # a note says so once
-        grids, folded = (tuple(one.without(EARLIER) for one in part) for part in (grids, folded))
+    # What concerns every value is said once, in a note.
+    for mark in (EARLIER * everywhere, UNTESTED * (not table.comparisons)):
+        if mark:
+            grids, folded = (tuple(one.without(mark) for one in part) for part in (grids, folded))
     return Section(
         experiment=experiment,
         state=state,

@@ -1,6 +1,6 @@
 """Grids of text, the form of tables that every renderer draws."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, groupby, pairwise, product
 from typing import Literal, NamedTuple
@@ -19,11 +19,15 @@ _TITLES = {"measured": "ours", "published": PAPER, "difference": "diff."}
 
 @dataclass(frozen=True)
 class GridColumn:
-    """Title of a column, the group above it (blank for none), and the role of its texts."""
+    """Title of a column, the group above it, the role of its texts, and the measured corpus.
+
+    Group and corpus are blank if there is none.
+    """
 
     title: str
     role: Role
     group: str = BLANK
+    corpus: str = BLANK
 
 
 class GridCell(NamedTuple):
@@ -62,13 +66,16 @@ class Grid:
     @property
     def groups(self) -> list[tuple[str, int]]:
         """Titles of the groups of adjacent columns, with their numbers of columns."""
-        runs = groupby(self.columns, key=lambda column: column.group)
-        return [(title, len(list(members))) for title, members in runs]
+        return self._spans(lambda column: column.group)
 
     @property
-    def grouped(self) -> bool:
-        """Return whether any column belongs to a group."""
-        return any(column.group for column in self.columns)
+    def corpora(self) -> list[tuple[str, int]]:
+        """Corpora that were measured, with the numbers of adjacent columns; blank for others."""
+        return self._spans(lambda column: column.corpus)
+
+    def _spans(self, of: Callable[[GridColumn], str]) -> list[tuple[str, int]]:
+        spans = [(text, len(list(members))) for text, members in groupby(self.columns, key=of)]
+        return spans if any(text for text, _ in spans) else []
 
     def without(self, mark: str) -> "Grid":
         """Return the grid without a mark in its texts."""
@@ -160,11 +167,15 @@ def _grid(table: Table, title: str, roles: Sequence[Role]) -> Grid:
     if "measured" not in roles:  # only rows with a published value
         kept = [any(row.cells[n].published is not None for n in places) for row in rows]
         ours, rows = sum(kept[:ours]), [*compress(rows, kept)]
-    columns = [GridColumn(axis.name, "label") for axis in table.experiment.rows]
+    # At full scale the corpora are those of the paper.
+    corpora = {} if table.comparable or "measured" not in roles else table.corpora
+    word = "corpus" if corpora else BLANK
+    columns = [GridColumn(axis.name, "label", corpus=word) for axis in table.experiment.rows]
     lines = [[*map(GridCell, row.labels)] for row in rows]
     for n, role in product(places, roles):
         several = GridColumn(_TITLES[role], role, every[n].name)
-        columns.append(several if len(roles) > 1 else headed(every[n], role))
+        one = several if len(roles) > 1 else headed(every[n], role)
+        columns.append(replace(one, corpus=corpora.get(every[n].name, BLANK)))
         shown = [_shown(row.cells[n], role) for row in rows]
         # Mark the best of our rows after rounding, unless all printed values are equal.
         ranked = [None if value is None else round(value, digits) for _, value, digits in shown]

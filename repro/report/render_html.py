@@ -26,7 +26,7 @@ from repro.report.sweeps import SweepView
 from repro.results import Record
 from repro.results.labels import main_metric
 
-_CELL = re.compile(r"([\d.]+)(\*?)((?: ± [\d.]+)?(?: \(\d+/\d+\))?)([^\d\s]*)")
+_CELL = re.compile(r"([\d.]+)([*°]?)((?: ± [\d.]+)?(?: \(\d+/\d+\))?)([^\d\s]*)")
 """Pattern of a cell: value, sign of significance, spread with count of runs, marks."""
 _BROKEN = re.compile(r"(?<=\b\w)-(?=\w)|(?<=\w)-(?=\w\b)")
 """Hyphens beside a single letter, as in R-1 or m-SparseMAP, at which no line should break."""

@@ -33,6 +33,7 @@ _ESCAPES = {
     "–": "--",
     "§": r"\S{}",
     "†": r"\dag{}",
+    "°": r"$^{\circ}$",
     "‡": r"\ddag{}",
     "¶": r"\P{}",
     "…": r"\dots{}",
@@ -80,7 +81,7 @@ def latex_grid(grid: Grid) -> str:
     lines = [f"{{{size}\\color{{gray}}%" if grid.muted else f"{{{size}%"]
     lines += [f"\\emph{{{escape_latex(grid.title)}}}\\\\[2pt]"]
     lines += [f"\\begin{{tabular}}{{{spec}}}", "\\toprule"]
-    if grid.grouped:
+    if grid.groups:
         cells, rules, start = [], [], 1
         for title, width in grid.groups:
             if title:
@@ -96,7 +97,14 @@ def latex_grid(grid: Grid) -> str:
         titles.append(" ".join(words))
         if column.role != "label" and len(words) > 1:  # one word per line
             titles[-1] = r"\shortstack[r]{" + r" \\ ".join(words) + "}"
-    lines += [" & ".join(titles) + r" \\", "\\midrule"]
+    lines += [" & ".join(titles) + r" \\"]
+    if grid.corpora:
+        corpora = (
+            rf"\multicolumn{{{width}}}{{c}}{{\color{{gray}}{escape_latex(name)}}}"
+            for name, width in grid.corpora
+        )
+        lines += [" & ".join(corpora) + r" \\"]
+    lines += ["\\midrule"]
     for row in grid.rows:
         lines += ["\\addlinespace"] if row.starts_block else []
         texts = [(escape_latex(cell.text), cell.best) for cell in row.cells]

@@ -26,10 +26,13 @@ def escape_markdown(text: str) -> str:
 
 
 def markdown_grid(grid: Grid) -> str:
-    """Format a grid without its title; each column's title is preceded by its group."""
+    """Format a grid without its title: groups before titles, measured corpora as a first row."""
     titles = [f"{c.group} {c.title}".strip() for c in grid.columns]
     rules = (":---" if column.role == "label" else "---:" for column in grid.columns)
     lines = [_line(titles), _join(rules)]
+    if grid.corpora:
+        corpora = (escape_markdown(column.corpus) for column in grid.columns)
+        lines.append(_join(f"*{text}*" if text else "" for text in corpora))
     for row in grid.rows:
         cells = [(escape_markdown(cell.text), cell.best) for cell in row.cells]
         lines.append(_join(f"**{text}**" if best else text for text, best in cells))

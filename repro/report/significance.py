@@ -10,7 +10,7 @@ from repro.config.experiment import Experiment
 from repro.evaluation.metrics import form_of, metric_of
 from repro.evaluation.significance import approximate_randomisation, signature
 from repro.evaluation.sufficient_statistics import GROUPS
-from repro.report.cell import LEVEL, SIGN, number_text, signed_text
+from repro.report.cell import LEVEL, SIGN, UNTESTED, number_text, signed_text
 from repro.report.grid import Grid, plain_grid
 from repro.report.table import CellKey, MeasuredCells, Table
 from repro.results import (
@@ -153,23 +153,12 @@ def significance_note(table: Table) -> str:
 
     Blank for a table without a baseline, or without values that can be compared with the baseline.
     """
-    baseline, columns = table.experiment.baseline, table.experiment.columns
-    base = next((row for row in table.rows if row.label == baseline), None)
-    if base is None:
-        return ""
-    comparable = [
-        form_of(column.metric) is not None and column.relative_to is None and bool(cell.found)
-        for column, cell in zip(columns, base.cells, strict=True)
-    ]
-    untested = [
-        row.label
-        for row in table.rows
-        if row is not base
-        and any(
-            known and cell.found and cell.comparison is None
-            for known, cell in zip(comparable, row.cells, strict=True)
-        )
-    ]
+    baseline, untested = table.experiment.baseline, list[str]()
+    for row in table.rows:
+        cells = [*zip(table.experiment.columns, row.cells, strict=True)]
+        if lacking := [column.name for column, cell in cells if cell.untested]:
+            tested = any(cell.comparison for _, cell in cells)
+            untested.append(f"{row.label} ({', '.join(lacking)})" if tested else row.label)
     if not table.comparisons:
         return (
             f"No marks of significance: paired tests against {baseline} need the run folders, "
@@ -178,8 +167,8 @@ def significance_note(table: Table) -> str:
             else ""
         )
     different = any(cell.significant for row in table.rows for cell in row.cells)
-    names = ", ".join(untested)
-    rest = f" Not tested, without the folders of the runs: {names}." if untested else ""
+    names = "; ".join(untested)
+    rest = f" {UNTESTED} not tested, without the folders of the runs: {names}." if untested else ""
     return (
         f"{f'{SIGN} differs' if different else 'No tested value differs'} from "
         f"{baseline}: p < {LEVEL} in approximate randomisation over the test examples. The test "

@@ -7,7 +7,7 @@ from functools import cached_property
 from math import ceil, log10
 
 from repro.config.experiment import ROW_SEPARATOR, Column, Departure, Experiment
-from repro.evaluation.metrics import best_value, metric_of
+from repro.evaluation.metrics import best_value, form_of, metric_of
 from repro.report.cell import BLANK, Cell, collapsed, run_link
 from repro.report.provenance import FULL_SCALE
 from repro.results import Comparison, Measurement, ResultsError
@@ -78,6 +78,7 @@ class Table:
         rows: rows in the order of the experiment.
         other_rows: rows of other systems that the paper lists.
         signatures: ``metric: signature`` for each way in which a metric was computed.
+        corpora: names of the corpora that were measured, by column.
     """
 
     experiment: Experiment
@@ -86,6 +87,7 @@ class Table:
     rows: tuple[TableRow, ...]
     other_rows: tuple[TableRow, ...]
     signatures: tuple[str, ...]
+    corpora: Mapping[str, str]
 
     @property
     def comparable(self) -> bool:
@@ -136,7 +138,7 @@ def build_table(
         known = ", ".join(experiment.scales)
         raise ResultsError(f"{experiment.name} has no scale {scale!r}; it has {known}")
     measured, published = MeasuredCells(experiment, scale, records), experiment.published
-    departures = marked_departures(experiment, scale)
+    departures, comparisons = marked_departures(experiment, scale), comparisons or {}
     rows = []
     for label in experiment.rows_at(scale):
         printed = published.rows.get(label, {})
@@ -160,7 +162,7 @@ def build_table(
                 published=printed.get(column.name),
                 published_std=deviations.get(column.name),
                 comparable=cell.comparable and not departs,
-                comparison=(comparisons or {}).get((label, column.name, column.metric)),
+                comparison=comparisons.get((label, column.name, column.metric)),
                 marks="".join(mark for mark, _ in concerned) + cell.marks,
                 failed=(label, column.name) in failed,
             )
@@ -176,16 +178,42 @@ def build_table(
         other_rows.append(TableRow(label, (label, *padding), tuple(cells)))
     columns = [column.name for column in experiment.columns_at(scale)]
     metrics = {column.metric for column in experiment.columns}
+    corpora = defaultdict[str, set[str]](set)
+    for one in records:
+        corpora[one.column].add(one.corpus)
     recorded = {f"{r.metric}: {r.signature}" for r in records if r.metric in metrics}
     declared = {f"{metric}: {metric_of(metric).signature}" for metric in metrics}
     return Table(
         experiment=experiment,
         scale=scale,
         seeds=tuple(sorted({seed for one in columns for seed in experiment.seeds_at(scale, one)})),
-        rows=_with_visible_values(rows),
+        rows=_with_visible_values(_with_untested(experiment, rows)),
         other_rows=tuple(other_rows),
         signatures=tuple(sorted(recorded or declared)),
+        corpora={name: ", ".join(sorted(filter(None, found))) for name, found in corpora.items()},
     )
+
+
+def _with_untested(experiment: Experiment, rows: Sequence[TableRow]) -> list[TableRow]:
+    """Mark the cells that could be compared with the baseline and are not."""
+    base = next((row for row in rows if row.label == experiment.baseline), None)
+    if base is None:
+        return [*rows]
+    comparable = [
+        form_of(column.metric) is not None and column.relative_to is None and cell.found > 0
+        for column, cell in zip(experiment.columns, base.cells, strict=True)
+    ]
+    found = []
+    for row in rows:
+        cells = zip(row.cells, comparable, strict=True)
+        untested = (
+            replace(
+                one, untested=known and row is not base and one.found > 0 and not one.comparison
+            )
+            for one, known in cells
+        )
+        found.append(replace(row, cells=tuple(untested)))
+    return found
 
 
 def _with_visible_values(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:

@@ -3,8 +3,11 @@ from dataclasses import replace
 
 from repro.config.experiment import Column, Experiment, Published
 from repro.report.breakdown import language_grids, runs_grid, summary_grid
-from repro.report.document import build_section
+from repro.report.document import Document, build_section
 from repro.report.grid import NOT_COMPARABLE, Grid, table_grids
+from repro.report.render_html import html_report
+from repro.report.render_latex import latex_grid
+from repro.report.render_markdown import markdown_grid
 from repro.report.table import build_table
 from repro.results import Measurement
 
@@ -192,3 +195,22 @@ def test_a_table_is_cut_where_its_labels_and_values_together_are_too_wide(
         ["output α", "attention α", "avg"],
         ["output α", "attention α", "ens"],
     ]
+
+
+def test_below_full_scale_the_corpora_stand_below_the_titles(
+    experiment: Experiment, records: list[Measurement]
+) -> None:
+    some = [
+        replace(one, corpus="multi30k" if one.column == "ens" else one.corpus)
+        for one in at_demo(records)
+    ]
+    ours, paper = table_grids(build_table(experiment, some, "demo"))
+    assert ours.corpora == [("corpus", 2), ("made-up", 1), ("multi30k", 1)]
+    assert not paper.corpora
+    (full,) = table_grids(build_table(experiment, records, "full"))
+    assert not full.corpora
+    section = build_section(build_table(experiment, some, "demo"), some)
+    assert "multi30k" in latex_grid(ours)
+    assert "*multi30k*" in markdown_grid(ours)
+    page = html_report(Document("demo", "", (section,), ()))
+    assert '<td colspan="1">multi30k</td>' in page

@@ -116,3 +116,18 @@ def test_a_table_whose_rows_were_not_compared_says_why_it_has_no_signs(
     assert signs[0].startswith("No marks of significance: paired tests against 1 / a need")
     without = [section(experiment, records), section(compared, records[:3])]
     assert not any("significance" in sign for one in without for sign in one.signs)
+
+
+def test_cells_without_a_test_bear_a_sign_beside_tested_ones(
+    compared: Experiment, records: list[Measurement], make_record: Callable[..., Measurement]
+) -> None:
+    more = make_record(run_id="c1", row="2 / a", seed=1, value=45.0)
+    table = build_table(compared, [*records, more], "full", {CELL: COMPARED})
+    untested = [(row.label, n) for row in table.rows for n, c in enumerate(row.cells) if c.untested]
+    assert untested == [("2 / a", 0)]
+    one = build_section(table, [*records, more])
+    assert one.grids[0].rows[2].texts[2].startswith("45.00°")
+    assert "2 / a" in one.signs[0]
+    assert "1 / b" not in one.signs[0]
+    alone = build_section(build_table(compared, [*records, more], "full"), [*records, more])
+    assert not any("°" in text for row in alone.grids[0].rows for text in row.texts)

@@ -13,7 +13,7 @@
   for (const table of document.querySelectorAll("table.sortable")) {
     const bodies = [...table.tBodies].filter((body) => body.rows.length > 1);
     const originals = bodies.map((body) => [...body.rows]);
-    const headers = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+    const headers = [...table.tHead.querySelector(".titles").cells];
     headers.forEach((header, column) => {
       header.tabIndex = 0;
       header.title = "sort";
