@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from figure_runs import runs_of
 
-from repro.config.experiment import Axis, Drawing, Experiment
+from repro.config.experiment import Axis, Drawing, Experiment, load_experiment
 from repro.report import export_figure_data
 from repro.report.figures.alignments import Alignments
 from repro.report.figures.canvas import plain_style
@@ -259,3 +259,11 @@ def test_a_comparison_takes_the_best_run_of_each_row(
         "x": [1.0, 0.0],
         "y": [0.5, 0.5],
     }
+
+
+def test_titles_do_not_name_a_label_that_the_example_lacks() -> None:
+    for path in Path("results").glob("*/figures/*/*.json"):
+        pairs = json.loads(path.read_text(encoding="utf-8"))["example"].get("pairs", [])
+        labels = {str(pair["gold"]) for pair in pairs if "gold" in pair}
+        title = load_experiment("/".join(path.with_suffix("").parts[-2:])).title
+        assert not labels or labels == {"contradiction"} or "contradict" not in title, path
