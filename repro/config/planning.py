@@ -48,10 +48,14 @@ class PlannedRun:
     @property
     def label(self) -> str:
         """Artefact, row, column, tuned value and seed."""
-        key = self.setting.rpartition(".")[2].replace("_", " ")
-        tuned = () if self.value is None else (f"{key} {self.value:.12g}",)
+        tuned = () if self.value is None else (f"{setting_name(self.setting)} {self.value:.12g}",)
         parts = (self.row, self.column, *tuned, f"seed {self.seed}")
         return f"{self.experiment}: {', '.join(filter(None, parts))}"
+
+
+def setting_name(key: str) -> str:
+    """Return the name of a setting for readers: the last part of its key, in words."""
+    return key.rpartition(".")[2].replace("_", " ")
 
 
 def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:

@@ -6,6 +6,7 @@ from itertools import product
 from statistics import fmean
 
 from repro.config.experiment import Column, Experiment
+from repro.config.planning import setting_name
 from repro.evaluation.metrics import best_value, metric_of
 from repro.report.cell import MISSING, CellRunLink, number_text
 from repro.report.grid import Grid, GridCell, GridColumn, GridRow, block_rows, headed, plain_grid
@@ -130,13 +131,13 @@ def runs_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
 
 
 def tuning_grid(experiment: Experiment, records: Sequence[Measurement], scale: str) -> Grid | None:
-    """Lay out the tuning metric of every value tried; None if nothing is tuned or measured."""
+    """Lay out the tuning metric of every value tried; None with less than two values."""
     tune = experiment.tune
     if tune is None:
         return None
     measured = tuning_values(experiment, records, scale)
     values = sorted({value for found in measured.values() for value in found})
-    if not values:
+    if len(values) < 2:
         return None
     rows, digits = [], metric_of(tune.metric).digits
     for label, column in product(experiment.row_labels(), experiment.columns_at(scale)):
@@ -145,7 +146,7 @@ def tuning_grid(experiment: Experiment, records: Sequence[Measurement], scale: s
             texts = [number_text(found.get(value), digits) or MISSING for value in values]
             rows.append((label, column.name, *texts, f"{best_value(found, tune.metric):g}"))
     titles = [*(f"{value:g}" for value in values), "chosen"]
-    title = f"{tune.metric} for each {tune.key}, first seed"
+    title = f"choice of the {setting_name(tune.key)} by {tune.metric}, first seed"
     return plain_grid(title, ("row", "column"), titles, rows)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil, log10
 from statistics import fmean, stdev
 from typing import NamedTuple
 
@@ -20,6 +21,10 @@ LEVEL = 0.05
 COLLAPSE, COLLAPSE_RANGES = 10.0, 5.0
 """A seed has collapsed if it lies below all others by more than both: points, and ranges of the
 others."""
+
+
+MOST_DIGITS = 4
+"""Most decimals that small values add to those of their metric."""
 
 
 class CellRunLink(NamedTuple):
@@ -127,6 +132,16 @@ class Cell:
 def number_text(value: float | None, digits: int) -> str:
     """Format a number with ``digits`` decimals; blank for None."""
     return BLANK if value is None else f"{value:.{digits}f}"
+
+
+def visible_digits(values: Sequence[float | None], digits: int) -> int:
+    """Return the decimals with which no value but zero prints as zero: ``digits``, or more.
+
+    That is two significant digits of the least value, at most four decimals.
+    """
+    least = min((abs(value) for value in values if value), default=1.0)
+    hidden = least < 0.5 * 10.0**-digits
+    return max(digits, min(ceil(-log10(least)) + 1, MOST_DIGITS)) if hidden else digits
 
 
 def signed_text(value: float, digits: int) -> str:

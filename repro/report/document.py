@@ -29,6 +29,7 @@ from repro.report.figures import (
 from repro.report.grid import Grid, linked_runs, table_grids
 from repro.report.matrix import Line, claims_matrix
 from repro.report.provenance import (
+    PAPERS_MODELS,
     SEPARATOR,
     counted,
     document_banner,
@@ -225,19 +226,18 @@ class Document:
 
     @property
     def summary(self) -> str:
-        """One line with coverage, dates, devices and versions."""
-        total = len(self.sections) + len(self.absent)
-        facts = [dict(section.facts) for section in self.sections]
-
-        def found(name: str) -> list[str]:
-            texts = (fact[name] for fact in facts if name in fact)
-            return list(dict.fromkeys(one for text in texts for one in text.split(SEPARATOR)))
-
-        shown = sum(section.shown for section in self.sections)
-        covered = [f"{shown} of {total} tables and figures"] if total else []
+        """One line with coverage, models, dates and devices; studies of the suite do not count."""
+        shown = dict.fromkeys((absent.name for absent in self.absent), False)
+        shown |= {section.experiment.name: section.shown for section in self.sections}
+        papers = self.references or {name.split("/")[0] for name in shown}
+        counts = [drawn for name, drawn in shown.items() if name.split("/")[0] in papers]
+        covered = [f"{sum(counts)} of {len(counts)} tables and figures"] if counts else []
+        covered += ["models of the papers"] if self.claims and self.scale in PAPERS_MODELS else []
+        texts = (dict(section.facts).get("device", "") for section in self.sections)
+        devices = dict.fromkeys(one for text in texts for one in text.split(SEPARATOR) if one)
         days = sorted({end[:10] for end in self.finished.values() if end})
         dates = [f"runs of {' to '.join(dict.fromkeys([days[0], days[-1]]))}"] if days else []
-        return SEPARATOR.join([*covered, *dates, *found("device")[:2], *found("versions")[:1]])
+        return SEPARATOR.join([*covered, *dates, *[*devices][:2]])
 
 
 def build_document(archive: Archive, names: Collection[str] | None = None) -> Document:

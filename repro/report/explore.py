@@ -13,7 +13,7 @@ import pandas as pd
 
 from repro.errors import meant
 from repro.evaluation.metrics import metric_of
-from repro.report.cell import p_text
+from repro.report.cell import p_text, visible_digits
 from repro.report.provenance import counted
 from repro.report.render_latex import escape_latex
 from repro.report.significance import Comparer
@@ -230,7 +230,8 @@ def print_comparison(found: dict[str, Any]) -> None:
     lines = {"setting": {key: [*map(_text, row)] for key, row in found["settings"].items()}}
     lines["metric"] = {}
     for name, one in found["metrics"].items():
-        digits, arrow = metric_of(name).digits, {True: " ↑", False: " ↓"}
+        digits = visible_digits(one["values"], metric_of(name).digits)
+        arrow = {True: " ↑", False: " ↓"}
         texts = list[str]()
         for value, difference, p in zip(
             one["values"], one["differences"], one["tests"], strict=True

@@ -58,14 +58,13 @@ def scale_banner(scale: str) -> str:
 
 
 def document_banner(scale: str) -> str:
-    """Return the warning of a whole report: which models its claims were tested with."""
-    models = (
-        "The claims below are tested with the papers' own models."
-        if scale in PAPERS_MODELS
-        else "No claim below is tested with the papers' own models, which are trained at the "
-        f"scales {' and '.join(PAPERS_MODELS)}."
+    """Return the warning of a whole report; blank if its models and corpora are the papers'."""
+    if scale in PAPERS_MODELS:
+        return scale_banner(scale)
+    return (
+        f"{scale_banner(scale)} No claim below is tested with the papers' own models, which are "
+        f"trained at the scales {' and '.join(PAPERS_MODELS)}."
     )
-    return f"{scale_banner(scale)} {models}".strip()
 
 
 def counted(number: int, noun: str) -> str:

@@ -4,17 +4,15 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil, log10
 
 from repro.config.experiment import ROW_SEPARATOR, Column, Departure, Experiment
 from repro.evaluation.metrics import best_value, form_of, metric_of
-from repro.report.cell import BLANK, Cell, collapsed, run_link
+from repro.report.cell import BLANK, Cell, collapsed, run_link, visible_digits
 from repro.report.provenance import FULL_SCALE
 from repro.results import Comparison, Measurement, ResultsError
 
 CellKey = tuple[str, str, str]
 RATIO_DIGITS = 2
-MOST_DIGITS = 4
 MARKS = "ᵃᵇᶜᵈᵉᶠᵍʰ"
 """Marks of the departures of an experiment, in order; as many as an experiment may have."""
 EARLIER = "†"
@@ -218,12 +216,10 @@ def _with_untested(experiment: Experiment, rows: Sequence[TableRow]) -> list[Tab
 
 def _with_visible_values(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
     """Add decimals to columns in which a nonzero mean would be printed as zero."""
-    more = []
+    more, found = [], []
     for cells in zip(*(row.cells for row in rows), strict=True):
-        least = min((abs(cell.mean) for cell in cells if cell.mean), default=1.0)
-        hidden = least < 0.5 * 10.0 ** -cells[0].digits
-        more.append(min(ceil(-log10(least)), MOST_DIGITS) - cells[0].digits if hidden else 0)
-    found = []
+        digits = visible_digits([cell.mean for cell in cells], cells[0].digits)
+        more.append(digits - cells[0].digits)
     for row in rows:
         cells = tuple(replace(one, more_digits=n) for one, n in zip(row.cells, more, strict=True))
         found.append(replace(row, cells=cells))

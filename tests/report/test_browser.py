@@ -260,17 +260,22 @@ def test_a_verdict_is_a_filter_of_the_claims(tmp_path: Path, experiment: Experim
     claim = Claim("claim", "A claim.", "§1", "table9", order=Order(better=["a"], than=["b"]))
     kinds = (Verdict.HOLDS, Verdict.HOLDS, Verdict.FAILS)
     rows = tuple(Judged("paper2020", claim, experiment, one, one) for one in kinds)
-    document = Document("full", "", (), (), claims=(ClaimsOfPaper("paper2020", "", rows, ()),))
+    papers = (
+        ClaimsOfPaper("paper2020", "", rows, ()),
+        ClaimsOfPaper("other2021", "", rows[:1], ()),
+    )
+    document = Document("full", "", (), (), claims=papers)
     file = tmp_path / "report.html"
     file.write_text(html_report(document), encoding="utf-8")
     shown = "document.querySelectorAll('.margins tr[data-verdict]:not([hidden])').length"
     button = "document.querySelector('.filter [data-verdict=%s]').click()"
+    papers_shown = "document.querySelectorAll('.judged:not([hidden])').length"
     with Page(file) as page:
-        counts = [page.evaluate(shown)]
+        counts = [(page.evaluate(shown), page.evaluate(papers_shown))]
         for name in ("holds", "fails", "fails"):
             page.evaluate(button % name)
-            counts.append(page.evaluate(shown))
-    assert counts == [3, 2, 1, 3]
+            counts.append((page.evaluate(shown), page.evaluate(papers_shown)))
+    assert counts == [(4, 2), (3, 2), (1, 1), (4, 2)]
 
 
 def test_pages_of_runs_share_a_style_and_a_script(tmp_path: Path) -> None:

@@ -130,8 +130,10 @@ def test_the_report_shows_the_whole_grid_and_what_is_missing(
     assert remarks[1] == "Not every value of the grid has been run for: 1 / b / avg."
     section = build_section(build_table(tuned, grid, "full"), grid)
     assert set(remarks) <= set(section.notes)
-    assert any(detail.title.startswith("dev/uas for each") for detail in section.details)
+    assert shown in section.details
     assert tuning_grid(tuned, [], "full") is None
+    single = [one for one in grid if one.tuned == 0.1]
+    assert tuning_grid(tuned, single, "full") is None
 
 
 def test_names_of_columns_with_commas_stay_apart(

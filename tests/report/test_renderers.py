@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from repro.config.claims import Claim, Order
+from repro.config.claims import Claim, Order, Reference
 from repro.config.experiment import Axis, Column, Experiment, Published, ScalePlan
 from repro.report.claims import ClaimsOfPaper, Judged, Verdict
 from repro.report.contrasts import Contrast, Side, outcome_of
 from repro.report.document import Absent, Document, Section, build_section
 from repro.report.grid import NOT_COMPARABLE
 from repro.report.matrix import Line
+from repro.report.provenance import document_banner, scale_banner
 from repro.report.render_csv import csv_table
 from repro.report.render_html import html_index, html_report
 from repro.report.render_latex import escape_latex, latex_table
@@ -173,6 +174,10 @@ def test_figures_that_are_not_drawn_do_not_count(
     both = replace(document(section), sections=(section, figure))
     assert both.summary.startswith("1 of 3 tables and figures")
     assert both.papers[0].coverage.startswith("1 artefact ")
+    study = replace(section, experiment=replace(section.experiment, paper="study"))
+    papers = replace(both, sections=(section, study), references={"paper2020": Reference("")})
+    assert papers.summary.startswith("1 of 2 tables and figures")
+    assert "torch" not in papers.summary
     page = html_report(both)
     assert re.findall(r'<li class="undrawn"><a href="#([^"]+)"', page) == [figure.anchor]
 
@@ -416,3 +421,23 @@ def test_claims_come_first_and_hostile_text_stays_text(section: Section) -> None
     claims = [line for line in written if line.startswith("| **holds**")]
     assert [line.count("](#") for line in claims] == [1, 0]
     assert not any(re.search(r"(?<!\\)<script", line) for line in written)
+
+
+def test_papers_without_a_measured_claim_come_last_in_one_line(section: Section) -> None:
+    claim = Claim("claim", "A claim.", "§1", "table9", order=Order(better=["a"], than=["b"]))
+    rows = [
+        Judged("p", claim, section.experiment, v, v) for v in (Verdict.HOLDS, Verdict.NOT_MEASURED)
+    ]
+    papers = (
+        ClaimsOfPaper("aa2019", "", (), (rows[1],)),
+        ClaimsOfPaper("bb2020", "", (rows[0],), ()),
+    )
+    page = html_report(Document("full", "", (), (), claims=papers))
+    parts = page.split('<div class="judged">')[1:]
+    assert [("<h3>" in one, "aa2019" in one) for one in parts] == [(True, False), (False, True)]
+
+
+def test_only_models_other_than_the_papers_are_a_warning() -> None:
+    assert not document_banner("full")
+    assert document_banner("subset") == scale_banner("subset")
+    assert document_banner("small") != scale_banner("small")

@@ -219,7 +219,7 @@ def test_small_values_are_not_printed_as_zero(experiment: Experiment, make_recor
         make_record(run_id=row, row=row, seed=1, value=value) for row, value in values.items()
     ]
     rows = {row.label: row.cells[0] for row in build_table(experiment, records, "demo").rows}
-    assert [rows[row].text.split()[0] for row in values] == ["0.001", "4.500", "0.000"]
+    assert [rows[row].text.split()[0] for row in values] == ["0.0012", "4.5000", "0.0000"]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from repro.config.experiment import list_experiments, load_experiment
 from repro.config.identity import settings
 from repro.config.planning import plan_runs
 from repro.evaluation.sufficient_statistics import ratios
+from repro.report.explore import print_comparison
 from repro.results import Record, publish, run_folder
 from repro.results.frame import load, pivoted, selected, text_of
 from repro.runs.device import choose_device, describe_device
@@ -199,6 +200,15 @@ def test_a_comparison_is_as_wide_as_the_terminal_and_marks_metrics(
     (loss,) = [line.split() for line in text.splitlines() if "dev/loss" in line]
     (accuracy,) = [line.split() for line in text.splitlines() if "test/accuracy" in line]
     assert (loss[1], accuracy[1]) == ("↓", "↑")
+
+
+def test_small_values_of_a_comparison_are_not_printed_as_zero(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = {"values": [0.0041, 0.0072], "differences": [0.0, 0.0031], "tests": [None, None]}
+    metrics = {"train/epoch_minutes": {**shown, "higher_is_better": False, "best": 0.0041}}
+    print_comparison({"runs": ["one", "two"], "settings": {}, "metrics": metrics})
+    assert "0.0041* 0.0072 (+0.0031)" in capsys.readouterr().out
 
 
 def test_a_pivot_aggregates_the_filtered_runs(

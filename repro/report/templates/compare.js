@@ -38,8 +38,11 @@
     const picked = chosen.map((name) => runs[name]);
     const all = (key) => [...new Set(picked.flatMap((run) => Object.keys(run[key])))];
     fill("metrics", "metric", Object.keys(metrics).filter((key) => all("metrics").includes(key)).map((key) => {
-      const { digits, higher } = metrics[key], base = picked[0].metrics[key];
+      const { higher } = metrics[key], base = picked[0].metrics[key];
       const known = picked.map((run) => run.metrics[key]).filter((value) => value !== undefined);
+      // Show two digits of a value that would be printed as zero.
+      const least = Math.min(...known.map(Math.abs).filter(Boolean)), usual = metrics[key].digits;
+      const digits = least < 0.5 * 10 ** -usual ? Math.min(4, Math.ceil(-Math.log10(least)) + 1) : usual;
       const best = higher === null || known.length < 2 ? null : higher ? Math.max(...known) : Math.min(...known);
       const arrow = { true: " ↑", false: " ↓" }[higher] || "";
       return [key + arrow, ...picked.map((run, n) => {

@@ -63,6 +63,8 @@
     buttons.forEach((other) => other.setAttribute("aria-pressed", other === button && Boolean(chosen)));
     for (const one of document.querySelectorAll("#claims :is(tr, details)[data-verdict]"))
       one.hidden = Boolean(chosen) && one.dataset.verdict !== chosen;
+    for (const part of document.querySelectorAll("#claims :is(.judged, .margins, details.claims)"))
+      part.hidden = !part.querySelector("[data-verdict]:not([hidden])");
   }));
 
   // A cell that a link points to lies in a folded part: unfold it.
