@@ -13,7 +13,7 @@ from repro.evaluation.metrics import metric_of
 from repro.report.cell import LEVEL, Cell, CellRunLink, run_link
 from repro.report.charts import Chart, chart_of
 from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes, plain_style
-from repro.report.figures.curves import draw_means, metric_label
+from repro.report.figures.curves import draw_means, mark_values, metric_label
 from repro.report.figures.styles import SERIES
 from repro.report.grid import Grid, GridCell, GridColumn, block_rows, plain_grid
 from repro.report.significance import TEST_TITLES, Comparer, comparison_texts
@@ -227,6 +227,7 @@ def _curves(sweep: Sweep, points: Sequence[Point], metric: str, key: str) -> Can
         color = SERIES[number % len(SERIES)]
         xs, values = zip(*sorted(group), strict=True)
         draw_means(axes, xs, values, color, drawable(name))
+    mark_values(axes, sorted({float(value) for value in sweep.axes[key]}))
     if len(groups) > 1:
         axes.legend(frameon=False, fontsize=8, labelcolor=INK)
     plain_axes(axes, drawable(key), metric_label(metric), grid=True)

@@ -12,12 +12,13 @@ from figure_runs import figure_run, runs_in
 from repro.config.experiment import Axis, Column, Drawing, Experiment
 from repro.report import build_report, export_figure_data
 from repro.report.figures import FigureRuns, read_figure_data
-from repro.report.figures.canvas import plain_style
+from repro.report.figures.canvas import Canvas, plain_style
 from repro.report.figures.curves import (
     AccuracyOverTime,
     AlphaSweep,
     GapOverTraining,
     curves_of,
+    mark_values,
     metric_label,
 )
 from repro.results import Archive, Measurement, ResultsError, run_folder
@@ -100,6 +101,28 @@ def test_a_sweep_shows_points_mean_and_spread() -> None:
     assert [line.get_linestyle() for line in (output.lines[0], attention.lines[0])] == ["-", "None"]
 
 
+def test_a_sweep_has_a_tick_at_each_value_and_one_legend_for_equal_panels() -> None:
+    runs = [(1, 1.5), (1.33, 1.5), (2, 1.5), (1.5, 1), (1.5, 1.33), (1.5, 2), (1.5, 1.5)]
+    with plain_style():
+        panels = SWEEPS.draw(gather_sweep(*((*alphas, 60.0, 1) for alphas in runs))).axes
+    for axes in panels:
+        ticks = [tick.get_text() for tick in axes.get_xticklabels()]
+        assert ticks == ["1", "1.33", "1.5", "2"]
+    assert [axes.get_legend() is None for axes in panels] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"), [([1, 2, 4], [1, 2, 4]), ([1, 2, 100], None), ([0.001, 0.002, 1], None)]
+)
+def test_ticks_are_values_or_integers(values: list[float], ticks: list[float] | None) -> None:
+    axes = Canvas(4, 3).subplots()
+    axes.plot(values, values)
+    mark_values(axes, values)
+    found = [*axes.get_xticks()]
+    assert ticks is None or found == ticks
+    assert not isinstance(values[0], int) or all(float(one).is_integer() for one in found)
+
+
 def test_a_sweep_in_words() -> None:
     assert "α of the output: 1: 52.00; 2: 59.00" in SWEEPS.describe(SWEEP)
     told = SWEEPS.remark(SWEEP)
@@ -146,7 +169,10 @@ def test_times_have_markers_for_one_seed_and_a_unit_that_fits() -> None:
     assert (first.get_marker(), second.get_marker()) == ("o", "None")
     assert other.get_marker() not in ("None", "o")
     assert first.get_color() == second.get_color() != other.get_color()
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["softmax", "sparsemax"]
+    labels = {text.get_text(): text for text in axes.texts}
+    assert {*labels} == {"softmax", "sparsemax"}
+    assert labels["softmax"].xy == (first.get_xdata()[-1], first.get_ydata()[-1])
+    assert labels["sparsemax"].get_color() == other.get_color()
     short = {**TIMES, "curves": TIMES["curves"][:1]}
     with plain_style():
         assert ACCURACIES.draw(short).axes[0].get_xlabel().endswith("(s)")
@@ -158,6 +184,7 @@ def test_times_have_markers_for_one_seed_and_a_unit_that_fits() -> None:
 def test_a_metric_has_its_unit() -> None:
     assert metric_label("dev/token_accuracy") == "validation token accuracy (%)"
     assert metric_label("test/loss") == "test loss"
+    assert metric_label("test/bleu_lc") == "test BLEU lc"
 
 
 def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(

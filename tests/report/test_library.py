@@ -229,3 +229,9 @@ def test_measured_neighbors_keep_their_banner(
     banners = {section.experiment.name: section.banner for section in found.sections}
     assert banners[computed.name] == ""
     assert "not comparable" in banners[experiment.name]
+
+
+def test_distances_are_labeled_as_powers_of_ten() -> None:
+    distance, _ = LIBRARY["solver_race"].draw(VALUES["solver_race"]).axes
+    labels = [distance.yaxis.get_major_formatter()(value, 0) for value in (1.0, 0.01, 1e-8)]
+    assert labels == ["10⁰", "10⁻²", "10⁻⁸"]

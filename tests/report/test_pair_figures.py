@@ -12,7 +12,7 @@ from figure_runs import runs_of
 
 from repro.config.experiment import Axis, Drawing, Experiment, load_experiment
 from repro.report import export_figure_data
-from repro.report.figures.alignments import Alignments
+from repro.report.figures.alignments import PATHS, Alignments
 from repro.report.figures.canvas import plain_style
 from repro.report.figures.comparison import choose_pairs
 from repro.report.figures.heatmap import segments
@@ -224,6 +224,20 @@ def test_more_structures_than_are_drawn_are_counted(count: int, hidden: str) -> 
     row = gather_alignment({"matching": [aligned(0, WORDS, panel)]}, [])
     assert f"matching: the {hidden} not drawn." in Alignments().remark(row)
     assert len(Alignments().draw(row).axes[1].child_axes) == 6
+
+
+def test_two_paths_are_drawn_and_the_others_counted() -> None:
+    many = [{"weight": 0.25, "partners": [0, 1, 1]} for _ in range(4)]
+    panel = {**MATCHED, "structures": dict.fromkeys(("premise_to_hypothesis",), many)}
+    panel["structures"]["hypothesis_to_premise"] = [{"weight": 1.0, "partners": [0, 2]}]
+    row = gather_alignment({"sequential": [aligned(0, WORDS, panel)]}, [])
+    lines = [
+        [line for line in axes.lines if line.get_color() in PATHS]
+        for axes in Alignments().draw(row).axes[:2]
+    ]
+    assert [len(drawn) for drawn in lines] == [1, 2]
+    assert len({line.get_linestyle() for line in lines[1]}) == 2
+    assert "2 structures of least weight" in Alignments().remark(row)
 
 
 def test_a_comparison_takes_the_best_run_of_each_row(

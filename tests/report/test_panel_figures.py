@@ -271,6 +271,11 @@ def test_four_panels_stand_two_by_two_where_four_are_too_wide() -> None:
     assert len({x for x, _ in places}) == len({y for _, y in places}) == 2
     named = [bool(axes.get_xticklabels()) for axes in panels]
     assert named == [False, False, True, True]
+    wide = " ".join(["word"] * 28)
+    three = {name: [kept(0, wide, "p q r")] for name in "abc"}
+    with plain_style():
+        *panels, _ = SentencePanels(1, 28).draw(gather_sentences(three, [], 1, 28)).axes
+    assert len({round(axes.get_position().x0, 3) for axes in panels}) == 1
 
 
 def test_dollar_signs_of_an_input_are_text() -> None:

@@ -6,8 +6,8 @@ import pytest
 from figure_runs import runs_of
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from repro.report.figures.canvas import plain_style
-from repro.report.figures.dependency_arcs import DependencyArcs, parsed_sentence
+from repro.report.figures.canvas import INK, plain_style
+from repro.report.figures.dependency_arcs import WRONG, DependencyArcs, parsed_sentence
 from repro.report.figures.sparsity_over_training import SparsityOverTraining, box_of, quantile
 from repro.results import ResultsError
 
@@ -83,7 +83,8 @@ def test_the_drawing_shows_arcs_words_and_weights() -> None:
         figure = drawn(AMBIGUOUS)
         texts = [text.get_text() for text in figure.axes[0].texts]
     assert texts[:4] == ["root", "a", "b", "c"]
-    assert texts[4:] == ["0.25", "0.75", "s0   2 trees: 0.75, 0.25 (gold)"]
+    assert texts[4:] == ["0.25", "0.75", "Sentence s0: 2 trees, of weight 0.75, 0.25 (gold)"]
+    assert [text.get_color() for text in figure.texts] == [INK, WRONG]
     paths = [patch.get_path().vertices for patch in figure.axes[0].patches]
     above = [path for path in paths if path[1][1] > 0]
     assert (len(above), len(paths)) == (3, 4)
@@ -112,7 +113,7 @@ def test_labels_of_arcs_do_not_touch_each_other_or_the_words(words: int, seed: i
 def test_the_title_lists_the_heaviest_trees_only() -> None:
     with plain_style():
         title = drawn(row(*[(GOLD, 0.1)] * 10)).axes[0].texts[-1].get_text()
-    assert title == f"s0   10 trees: 0.10 (gold), {'0.10, ' * 7}…"
+    assert title == f"Sentence s0: 10 trees, of weight 0.10 (gold), {'0.10, ' * 7}…"
 
 
 def test_the_words_say_what_is_in_doubt() -> None:

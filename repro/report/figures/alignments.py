@@ -12,6 +12,7 @@ from repro.report.figures.comparison import choose_pairs, hypothesis_of, wrong_i
 from repro.report.figures.heatmap import Panel
 from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.panels import Block, draw_blocks
+from repro.report.figures.styles import DASHES
 from repro.report.provenance import counted
 
 LONGEST = (14, 12)
@@ -19,9 +20,9 @@ LONGEST = (14, 12)
 WANTED = "neutral"
 """Label of the paper's example, which the choice of an example prefers."""
 CELL, WEIGHTS = (0.2, 0.2), 0.2
-PATHS = ("#c8502f", "#e0a030", "#7a4fa3", "#2f8f6b", "#c2458c", "#6b5a2e")
-MOST = 6
-"""Number of paths or matchings that are drawn, the heaviest ones."""
+PATHS = ("#c8502f", "#7a4fa3")
+MOST, MOST_PATHS = 6, 2
+"""Numbers of matchings, and of paths, that are drawn, the heaviest ones."""
 _FORTH, _BACK = "premise_to_hypothesis", "hypothesis_to_premise"
 
 
@@ -81,7 +82,8 @@ class Alignments(Figure):
             if one.symmetrical:  # without words: the map above it shows its own
                 words = ([""] * len(pair["hypothesis"]), pair["premise"])
             weights = [] if one.symmetrical else one.forth
-            below.append(_Map("", "", *words, weights, CELL, one.forth_structures, True))
+            heading = "heaviest matchings" if one.symmetrical else ""
+            below.append(_Map(heading, "", *words, weights, CELL, one.forth_structures, True))
         maps = [*above, *below]
         block = Block(title, maps, _finish, across=len(above), head=WEIGHTS)
         return draw_blocks([block])
@@ -107,14 +109,15 @@ class Alignments(Figure):
         panels = panels_of(pair)
         parts = []
         if any(panel.back_structures for panel in panels.values()):
-            parts.append("Lines are the selected paths; their weights are written above.")
+            parts.append("Lines are the heaviest paths; their weights are written above.")
         if matchings := [label for label, panel in panels.items() if panel.symmetrical]:
             once = "symmetrical, so drawn once, above the selected matchings with their weights."
             parts.append(f"{' and '.join(matchings)}: {once}")
         parts.append(wrong_in_words([pair]))
         for label, panel in panels.items():
             selected = (panel.forth_structures, panel.back_structures)
-            if hidden := sum(max(len(structures) - MOST, 0) for structures in selected):
+            most = MOST if panel.symmetrical else MOST_PATHS
+            if hidden := sum(max(len(structures) - most, 0) for structures in selected):
                 named = "structure of least weight is"
                 if hidden > 1:
                     named = f"{hidden} structures of least weight are"
@@ -146,24 +149,25 @@ class _Map(Panel):
 
 
 def _finish(panel: Panel, axes: Axes) -> None:
-    """Draw the heaviest paths as lines over a map, or matchings as small grids, two per row."""
+    """Draw the heaviest paths over a map, or the heaviest matchings as small grids, two per row."""
     assert isinstance(panel, _Map)
-    # Paths are shifted sideways so that they do not cover each other. Their width shows the
-    # weight, which is written above in the color of the path.
-    for rank, one in reversed([*enumerate(panel.structures[:MOST])]):
+    # Paths are shifted sideways so that they do not cover each other. Their weights are written
+    # above in their color.
+    shown = panel.structures[: MOST_PATHS if panel.weights else MOST]
+    for rank, one in reversed([*enumerate(shown)]):
         text = f"{one['weight']:.2f}"
         if panel.weights:
-            shift = min(max(0.5 + 0.09 * ((rank + 1) // 2) * (-1) ** rank, 0.1), 0.9)
+            shift = 0.5 + 0.16 * rank
             along = [word + 0.5 for word in range(len(one["partners"]))]
             beside = [partner + shift for partner in one["partners"]]
             points = (beside, along) if panel.downwards else (along, beside)
-            color = PATHS[rank % len(PATHS)]
+            color = PATHS[rank]
             axes.plot(
-                *points, color=color, linewidth=0.6 + 2.2 * one["weight"],
-                solid_capstyle="round", marker="o", markersize=1.8,
+                *points, color=color, linewidth=1.6, linestyle=DASHES[rank],
+                marker="o", markersize=2.6,
             )  # fmt: skip
             axes.annotate(
-                text, (0, 0), (26 * rank, 4), textcoords="offset points", fontsize=8, color=color
+                text, (0, 0), (30 * rank, 4), textcoords="offset points", fontsize=8, color=color
             )
             continue
         row, column = divmod(rank, 2)

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from repro.config.experiment import ROW_SEPARATOR
 from repro.evaluation.metrics import metric_of
-from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes
+from repro.report.figures.canvas import INK, PAPER, Canvas, drawable, plain_axes, text_width
 from repro.report.figures.kinds import Figure, FigureRun, FigureRuns, Row
-from repro.report.figures.styles import SERIES, lines_of, style_of
+from repro.report.figures.styles import SERIES, Style, lines_of, style_of
 from repro.results import ResultsError
 
 FIXED = 1.5
@@ -20,7 +21,14 @@ FIXED = 1.5
 PANEL, HEIGHT, LEFT = 3.5, 3.3, 0.9
 UNITS = ((2 * 3600.0, 3600.0, "h"), (600.0, 60.0, "min"), (0.0, 1.0, "s"))
 """Units of time: least duration in seconds for which one is used, its seconds, its symbol."""
-TIMES = (6.4, 4.2)
+TIMES, BEHIND = (6.4, 4.2), 0.3
+"""Size of curves over time in inches; room behind their longest line, as a share of it."""
+LINE, AWAY = 10.0, 7.0
+"""Height of the label of a line, and its distance from the end, in points."""
+CLOSE = 0.07
+"""Least distance between ticks with a label of their own, as a share of the axis."""
+ACRONYMS = ("bleu", "meteor", "rep", "drop", "uas")
+"""Names of metrics that are written in capitals."""
 
 
 class AlphaSweep(Figure):
@@ -52,6 +60,7 @@ class AlphaSweep(Figure):
         panels = curves_of(data)
         canvas = Canvas(LEFT + PANEL * len(panels), HEIGHT)
         found = canvas.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        said = set[str]()
         for number, (axes, (name, curves)) in enumerate(zip(found, panels.items(), strict=True)):
             color = style_of("entmax").color
             alphas, values = zip(*by_alpha(curves), strict=True)
@@ -62,7 +71,10 @@ class AlphaSweep(Figure):
             draw_means(axes, alphas, values, color, label, connected=least > 1)
             y = metric_label(data["metric"]) if number == 0 else ""
             plain_axes(axes, drawable(f"α of the {name}"), y, grid=True)
-            axes.legend(frameon=False, fontsize=8, labelcolor=INK)
+            mark_values(axes, alphas)
+            if label not in said:
+                axes.legend(frameon=False, fontsize=8, labelcolor=INK)
+            said.add(label)
         canvas.tight_layout()
         return canvas
 
@@ -138,11 +150,14 @@ class AccuracyOverTime(Figure):
             )  # fmt: skip
             for curve in others:
                 axes.plot([x / size for x in curve["x"]], curve["y"], **line, lw=0.9, alpha=0.5)
-        axes.set_xlim(left=0)
+        axes.set_xlim(0, (1 + BEHIND) * longest / size)
         x = f"training time without validation ({unit})"
         plain_axes(axes, x, metric_label(data["metric"]), grid=True)
-        axes.legend(frameon=False, fontsize=8, labelcolor=INK)
         canvas.tight_layout()
+        ends = {
+            label: (first["x"][-1] / size, first["y"][-1]) for label, (first, *_) in groups.items()
+        }
+        _label_ends(axes, ends, styles)
         return canvas
 
     def describe(self, data: Row) -> str:
@@ -227,6 +242,31 @@ def _gaps(data: Row) -> Iterator[tuple[str, list[float], Row]]:
             yield label, [soft - sparse for soft, sparse in pairs], first["sparsemax"]
 
 
+def _label_ends(
+    axes: Axes, ends: Mapping[str, tuple[float, float]], styles: Mapping[str, Style]
+) -> None:
+    """Write labels behind the ends of lines, each below those that are near."""
+    places: list[tuple[float, float, float]] = []  # left edge, height and width in points
+    for label, end in sorted(ends.items(), key=lambda item: -item[1][1]):
+        x, y = (float(one) * 72 / axes.figure.dpi for one in axes.transData.transform(end))
+        width = 72 * text_width(label, 8) + AWAY
+        beside = (b for a, b, other in places if a < x + width and x < a + other)
+        places.append((x, min(y, min(beside, default=y + LINE) - LINE), width))
+        axes.annotate(
+            drawable(label), end, (AWAY, places[-1][1] - y), textcoords="offset points", fontsize=8,
+            va="center", color=styles[label].color,
+            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5},
+        )  # fmt: skip
+
+
+def mark_values(axes: Axes, values: Sequence[float]) -> None:
+    """Put a tick at each value if their labels fit, else at integers if all values are some."""
+    if min(np.diff(values), default=1.0) >= CLOSE * (values[-1] - values[0]):
+        axes.set_xticks(values, [f"{value:g}" for value in values])
+    elif all(float(value).is_integer() for value in values):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
 def draw_means(
     axes: Axes,
     x: Sequence[float],
@@ -270,7 +310,9 @@ def metric_label(full_name: str) -> str:
     """Return the axis label: ``validation token accuracy (%)`` for ``dev/token_accuracy``."""
     split, name = full_name.split("/")[:2]
     unit = metric_of(full_name).unit
-    words = f"{'validation' if split == 'dev' else split} {name.replace('_', ' ')}"
+    first, *rest = name.split("_")
+    first = first.upper() if first in ACRONYMS else first
+    words = " ".join(["validation" if split == "dev" else split, first, *rest])
     return f"{words} ({unit})" if unit else words
 
 

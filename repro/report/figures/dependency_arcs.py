@@ -24,6 +24,8 @@ FAINTEST = 0.35
 HEADROOM = 0.15
 MOST_WEIGHTS = 8
 """Number of tree weights that the title lists."""
+LEGEND = {"above: gold tree": INK, "below: other arcs": WRONG}
+"""Meaning of the colors."""
 LABEL = (0.27, 0.14)
 """Width and height in inches of the label of an arc, with the space around it."""
 
@@ -97,8 +99,12 @@ class DependencyArcs(Figure):
 
     def draw(self, data: Row) -> Canvas:
         panels = [_Panel(parsed_sentence(one)) for one in data["sentences"]]
-        height = sum(panel.height for panel in panels)
+        height = sum(panel.height for panel in panels) + TITLE_HEIGHT
         canvas = Canvas(max(panel.width for panel in panels), height)
+        left = 0.1
+        for text, color in LEGEND.items():
+            canvas.write(left, height - 0.22, text, fontsize=8, color=color)
+            left += text_width(text, 8) + 0.2
         for panel in panels:
             height -= panel.height
             panel.draw(canvas.box(0.0, height, panel.width, panel.height))
@@ -242,7 +248,7 @@ def _title(example: ParsedSentence) -> str:
     count = f"{len(weights)} trees" if len(weights) > 1 else "1 tree"
     if len(weights) > MOST_WEIGHTS:
         weights[MOST_WEIGHTS:] = ["…"]
-    return drawable(f"{example.sentence}   {count}: {', '.join(weights)}")
+    return drawable(f"Sentence {example.sentence}: {count}, of weight {', '.join(weights)}")
 
 
 FIGURES = {"dependency_arcs": DependencyArcs()}

@@ -61,6 +61,8 @@ class Block:
         # Panels per row, chosen so that rows have almost equally many.
         fitting = max(1, int((WIDEST - MARGIN) / self._step))
         self._across = across or math.ceil(len(panels) / math.ceil(len(panels) / fitting))
+        if len(panels) == 3 and self._across == 2 and not across:
+            self._across = 1  # no hole beside the third
         self.width = MARGIN + self._step * self._across + (self._left if self._once else 0)
         # For each row: space above its maps, whether its columns have words, height.
         self._rows: list[tuple[float, bool, float]] = []

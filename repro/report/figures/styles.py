@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
-"""Dashes that distinguish lines of the same color."""
+MARKERS = "soDv"
+"""Dashes and markers that distinguish lines of the same color."""
 
 
 SERIES = ("#1f5f9e", "#c8502f", "#2f8f6b", "#7a4fa3", "#b8860b", "#555555")
@@ -37,10 +38,11 @@ def style_of(mapping: str, alpha: float | None = None) -> Style:
 
 
 def lines_of(mappings: Mapping[str, Style]) -> dict[str, Style]:
-    """Return the styles by label, with other dashes for a repeated color and line."""
+    """Return the styles by label, with other dashes and markers for a repeated color."""
     found: dict[str, Style] = {}
     for label, style in mappings.items():
-        taken = {(one.color, one.dashes) for one in found.values()}
-        free = (d for d in (style.dashes, *DASHES) if (style.color, d) not in taken)
-        found[label] = Style(style.color, style.marker, next(free, style.dashes))
+        taken = [one for one in found.values() if one.color == style.color]
+        dashes = (d for d in (style.dashes, *DASHES) if d not in [one.dashes for one in taken])
+        markers = (m for m in (style.marker, *MARKERS) if m not in [one.marker for one in taken])
+        found[label] = Style(style.color, next(markers, style.marker), next(dashes, style.dashes))
     return found

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from math import log10
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.axes import Axes
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 NODES, SEED = 20, 0
 ITERATIONS = 400
 ACTIVE_SET = "active set"
+EXPONENTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 FLOOR = 1e-9
 """Lower limit of the drawn distances from the maximum, whose axis is logarithmic."""
 _LOOKS = {
@@ -90,11 +92,17 @@ class SolverRace(Figure):
             axes.set(xscale="log", yscale="log")
             axes.xaxis.set_major_formatter("{x:g}")
             axes.yaxis.set_major_formatter("{x:g}")
+        panels[0].yaxis.set_major_formatter(_power)
         panels[0].legend(
             loc="lower left", frameon=False, labelcolor=INK, fontsize=8, handlelength=2.6
         )
         canvas.tight_layout(w_pad=2.0)
         return canvas
+
+
+def _power(value: float, _place: int) -> str:
+    """Format a power of ten."""
+    return "10" + str(round(log10(value))).translate(EXPONENTS)
 
 
 def _curve(axes: Axes, name: str, x: Sequence[float], y: Sequence[float]) -> None:
