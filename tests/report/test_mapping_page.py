@@ -9,7 +9,7 @@ import torch
 
 from repro.mappings import MAPPINGS
 from repro.report import mapping_page
-from repro.report.mapping_page import _SLIDERS, REACH, write_mapping_page
+from repro.report.mapping_page import _SLIDERS, REACH, SIZE, write_mapping_page
 
 PAGE = Path(__file__).parents[2] / "results" / "mappings.html"
 
@@ -29,11 +29,20 @@ def test_the_page_shows_what_references_compute(place: int) -> None:
     rows = [re.findall(r"([a-f])(\d+)", row) for row in shown["regions"][step]]
     cells = ["".join(kind * int(count) for kind, count in row) for row in rows]
     corners, size = torch.tensor(data["corners"], dtype=torch.float64), len(cells)
-    for row, column in ((5, 9), (30, 33), (50, 20), (62, 60)):
+    for shares in ((5, 9), (30, 33), (50, 20), (62, 60)):
+        row, column = (share * size // 65 for share in shares)
         place = [(2 * column + 1) / size - 1, 1 - (2 * row + 1) / size]  # of a plane from -1 to 1
         three = REACH**2 * (corners @ torch.tensor(place, dtype=torch.float64))
         kept = int((reference(three[None], **setting) > 0).sum())
         assert kept == "abcdef".index(cells[row][column]) % 3 + 1
+
+
+def test_the_page_leads_back_and_its_plane_has_no_visible_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert SIZE > 190  # cells of less than three pixels
+    monkeypatch.setattr(mapping_page, "mapping_data", lambda: [])
+    assert 'href="index.html"' in write_mapping_page(tmp_path).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("folder", ["report", "mappings"])
