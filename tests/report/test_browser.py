@@ -92,7 +92,17 @@ def test_the_contents_can_be_searched_and_links_lead_somewhere(page: Page) -> No
     assert page.evaluate(broken) == 0
 
 
-@pytest.mark.parametrize("width", [390, 1400])
+def test_the_contents_stand_beside_the_page_on_a_small_laptop(page: Page) -> None:
+    beside = "document.querySelector('.side').getBoundingClientRect().right <= "
+    beside += "document.querySelector('main').getBoundingClientRect().left"
+    found = []
+    for width in (768, 1000, 1264):
+        width_at(page, width)
+        found.append(page.evaluate(beside))
+    assert found == [False, True, True]
+
+
+@pytest.mark.parametrize("width", [390, 1000, 1400])
 def test_the_page_never_scrolls_sideways(page: Page, width: int) -> None:
     assert width_at(page, width) <= width
 
