@@ -1,11 +1,14 @@
 """Write the report of one scale to the results folder."""
 
+import logging
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from repro.checksums import DamagedFileError
 from repro.data.files import write_if_changed
 from repro.report.document import Document, Section, build_document, sweep_document
 from repro.report.figures import render_figure
+from repro.report.figures.attention import draw_example
 from repro.report.grid import linked_runs
 from repro.report.many_runs import Row, compared_run, comparison_page, label_of, list_page
 from repro.report.render_csv import csv_table
@@ -25,12 +28,16 @@ from repro.report.sweeps import SweepView
 from repro.results import (
     Archive,
     Record,
+    ResultsError,
+    RunFolder,
     require_writable,
     run_folder,
     scale_dir,
     table_path,
 )
 from repro.results.sweeps import sweep_path
+
+_log = logging.getLogger(__name__)
 
 
 def build_report(archive: Archive, names: Collection[str] | None = None) -> Path:
@@ -108,12 +115,28 @@ def _write_run_pages(
         name, places = f"{record.run_id}.html", shown.get(record.run_id, {})
         home = run_folder(archive.results_dir, archive.scale, record.run_id)
         row = compared_run(record, home, labels.get(record.run_id) or label_of(record), name)
-        page = html_run(record, row, places, paged, report == "report.html")
+        page = html_run(record, row, places, paged, report == "report.html", _example(record, home))
         write_if_changed(folder / name, page.encode())
         rows.append({**row, "group": next(iter(places.values()), "in no table")})
     for name in (STYLE, CHARTS) if rows else ():
         write_if_changed(folder / name, template_text(name).encode())
     return rows
+
+
+def _example(record: Record, folder: RunFolder) -> str:
+    """Draw the attention of the first kept example that is no corpus's; blank without any."""
+    own = folder.own_examples
+    kept = own if own.attention.exists() or not record.settings.get("data.generated") else folder
+    if not kept.attention.exists():
+        return ""
+    try:
+        row = next(iter(kept.read_attention()))
+        mapping = str(record.settings.get("mapping.name") or "")
+        canvas, description = draw_example(row, mapping)
+    except (DamagedFileError, ResultsError, KeyError, StopIteration) as error:
+        _log.warning("%s: %r", kept.attention, error)
+        return ""
+    return canvas.svg(f"example-{record.run_id}", description)
 
 
 def build_sweep_report(archive: Archive, name: str) -> Path:

@@ -41,6 +41,7 @@ def list_page(archive: Archive) -> str:
             others = read_records(archive.results_dir, scale)
             records += with_known_metrics(archive.results_dir, others)
     records.sort(key=lambda record: record.finished, reverse=True)
+    known = {record.run_id: record for record in records}
     here, rows = scale_dir(archive.results_dir, archive.scale), list[Row]()
     groups, repeated = dict[str, int](), Counter[str]()
     for record in records:
@@ -49,6 +50,10 @@ def list_page(archive: Archive) -> str:
         alike = {key: value for key, value in record.settings.items() if key != "seed"}
         kind = json.dumps([record.kind, record.scale, record.fingerprint, record.epoch, alike])
         own = f"{record.seed} {kind}"
+        # An ensemble has the settings of its members.
+        member = next((known[run] for run in record.members if run in known), record)
+        several = [f"ensemble of {len(record.members)}"] if record.members else []
+        shown = [one for one in member.overrides if one.partition("=")[0] not in _GROUPS]
         rows.append({
             "run": record.run_id,
             "page": _page(archive.results_dir, record, here),
@@ -58,9 +63,7 @@ def list_page(archive: Archive) -> str:
             "main": main_metric([record]),
             "finished": record.finished,
             "group": groups.setdefault(f"{repeated[own]} {kind}", len(groups)),
-            "settings": " ".join(
-                item for item in record.overrides if item.partition("=")[0] not in _GROUPS
-            ),
+            "settings": " ".join([*several, *sorted(shown, key=len)]),
             "metrics": _metrics(record),
         })  # fmt: skip
         repeated[own] += 1

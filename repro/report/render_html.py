@@ -106,8 +106,9 @@ def html_run(
     artefacts: Mapping[str, str],
     paged: Collection[str] = (),
     listed: bool = True,
+    example: str = "",
 ) -> str:
-    """Render the page of one run, which contains no text of a corpus.
+    """Render the page of one run, which contains no text of a corpus but generated ones.
 
     Args:
         record: the run's record.
@@ -115,6 +116,7 @@ def html_run(
         artefacts: names of the artefacts that show it, by address.
         paged: other runs that have pages, for links.
         listed: whether there are a report, a list of all runs and a page that compares them.
+        example: drawing of an output and its attention, inserted unescaped.
     """
     main = main_metric([record])
     names = sorted(record.metrics, key=lambda name: (name != main, name[:5] != "test/", name))
@@ -124,6 +126,7 @@ def html_run(
     ]
     curves = embed([chart]) if chart["y"] else ""
     content = {"record": record, "metrics": metrics, "artefacts": artefacts, "chart": curves}
+    content["example"] = Markup(example)
     return _render("run.html.j2", **content, paged=paged, listed=listed)
 
 

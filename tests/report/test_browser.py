@@ -221,12 +221,12 @@ def test_all_runs_are_sorted_filtered_and_grouped(tmp_path: Path) -> None:
     (file.parent / "pages" / "r0.html").touch()
     file.write_text(list_page(Archive(tmp_path, "demo")), encoding="utf-8")
     rows = "[...document.getElementById('table').tBodies[0].rows].map(r => %s)"
-    names, values = rows % "r.cells[0].textContent", rows % "r.cells[7].textContent"
+    names, values = rows % "r.cells[0].textContent", rows % "r.cells[1].textContent"
     with Page(file) as page:
         assert sorted(page.evaluate(names)) == ["2 seeds", "other", "r2"]
         expected = ["9.00", "20.00", "21.00 ± 1.41"]
         for shown in (expected, expected[::-1]):
-            page.evaluate("document.querySelectorAll('#table thead button')[7].click()")
+            page.evaluate("document.querySelectorAll('#table thead button')[1].click()")
             assert page.evaluate(values) == shown
         page.evaluate("document.querySelector('td button').click()")
         assert page.evaluate(names)[:3] == ["2 seeds", "r0", "r1"]
@@ -248,7 +248,7 @@ def test_all_runs_are_sorted_filtered_and_grouped(tmp_path: Path) -> None:
 def test_a_slider_chooses_among_computed_values(tmp_path: Path) -> None:
     path = write_mapping_page(tmp_path)
     written = path.stat()
-    assert written.st_size < 300_000
+    assert written.st_size < 400_000
     assert write_mapping_page(tmp_path).stat() == written
     points = "document.querySelector('#curve .%s').getAttribute('points')"
     value = "document.getElementById('value').textContent"

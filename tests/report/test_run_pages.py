@@ -1,15 +1,18 @@
 """Pages of single runs."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import measured
 
+from repro.report import build_report
 from repro.report.charts import chart_of
-from repro.report.many_runs import compared_run, comparison_page
+from repro.report.figures.attention import draw_example
+from repro.report.many_runs import compared_run, comparison_page, list_page
 from repro.report.render_html import html_run
-from repro.results import run_folder
+from repro.results import Archive, publish, run_folder
 
 RECORD = replace(
     measured.RECORD, config={"task": {"name": "<b>morphology</b>"}, "seed": 1},
@@ -67,3 +70,46 @@ def test_the_comparison_holds_what_differs_and_any_text_is_safe(tmp_path: Path) 
         "x": {}, "y": {}, "settings": {"task.name": "</script>"},
         "metrics": {"test/accuracy": 94.25},
     }  # fmt: skip
+
+
+def drawn_of(folder: Path, generated: bool) -> bool:
+    """Whether the page of a run that kept an example shows it."""
+    config = {"task": {"name": "nmt"}, "seed": 1, "data": {"generated": generated}}
+    record = replace(RECORD, config=config)
+    row = {
+        "index": 0, "split": "dev", "language": "a to b", "source": ["<tag:V>", "secret"],
+        "output": ["b", "</s>"], "gold": "b", "separator": " ", "weights": [[1.0, 0.0], [0.5, 0.5]],
+    }  # fmt: skip
+    home = run_folder(folder, "demo", record.run_id)
+    home.write_attention([row])
+    publish(folder, record)
+    build_report(Archive(folder, "demo"), [])
+    page = (folder / "demo" / "pages" / f"{record.run_id}.html").read_text(encoding="utf-8")
+    assert ("secret" in page) == ("<svg" in page)
+    return "<svg" in page
+
+
+def test_a_page_shows_an_output_of_a_generated_input_and_none_of_a_corpus(tmp_path: Path) -> None:
+    assert drawn_of(tmp_path / "a", True)
+    assert not drawn_of(tmp_path / "b", False)
+
+
+def test_a_pair_of_sentences_is_drawn_in_words() -> None:
+    row = {
+        "premise": ["a", "b"], "hypothesis": ["c"], "predicted": "neutral", "gold": "entailment",
+        "weights": [0.0, 1.0],
+    }  # fmt: skip
+    assert "premise: a b; hypothesis: c; gold: entailment" in draw_example(row)[1]
+
+
+def test_an_ensemble_is_listed_with_the_settings_of_its_members(tmp_path: Path) -> None:
+    member = replace(RECORD, command="repro run mapping.alpha=2 seed=1")
+    ensemble = replace(
+        RECORD, run_id="e" * 12, kind="ensemble", seed=None, members=[member.run_id], command="c"
+    )
+    for one in (member, ensemble):
+        publish(tmp_path, one)
+    found = re.search(r'id="data">(.*?)</script>', list_page(Archive(tmp_path, "demo")))
+    assert found is not None
+    shown = {row["run"]: row["settings"] for row in json.loads(found[1])["runs"]}
+    assert shown == {member.run_id: "mapping.alpha=2", "e" * 12: "ensemble of 1 mapping.alpha=2"}

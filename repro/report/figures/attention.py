@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from repro.report.figures.canvas import Canvas, is_mark
+from repro.report.figures.canvas import Canvas, is_mark, plain_style
 from repro.report.figures.heatmap import END, Panel
 from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
 from repro.report.figures.panels import Block, draw_blocks
@@ -42,6 +42,23 @@ class Attention(Figure):
         wrong = "" if is_correct(data) else "The prediction shown is wrong. "
         dense = all(weight > 0 for line in data["weights"] for weight in line)
         return f"{wrong}{'No weight of this example is exactly zero.' if dense else ''}".strip()
+
+
+def draw_example(row: Row, mapping: str = "") -> tuple[Canvas, str]:
+    """Draw the attention of a kept example, to a source or to a premise, and describe it."""
+    if "source" in row:
+        source, output, weights = row["source"], row["output"], row["weights"]
+        between = str(row.get("separator", ""))
+        words = between.join(token for token in source if not is_mark(token))
+        texts = {"input": words, "output": prediction_of(row)}
+    else:
+        source, output, weights = row["premise"], [str(row["predicted"])], [row["weights"]]
+        texts = {"premise": " ".join(source), "hypothesis": " ".join(row["hypothesis"])}
+    lines = [f"{name}: {text}" for name, text in {**texts, "gold": row["gold"]}.items()]
+    panel = Panel("", mapping, source, output, weights)
+    with plain_style():
+        canvas = draw_blocks([Block("\n".join(lines), [panel])])
+    return canvas, f"Attention. {'; '.join(lines)}."
 
 
 def prediction_of(row: Row) -> str:

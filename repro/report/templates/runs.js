@@ -1,7 +1,7 @@
 {
   const { runs, metrics } = read(), find = (id) => document.getElementById(id);
   const filters = ["task", "mapping", "loss", "scale", "seed"];
-  const columns = ["run", ...filters, "metric", "value", "finished", "settings"];
+  const columns = ["run", "value", "metric", "task", "mapping", "loss", "settings", "scale", "seed", "finished"];
   const [metric, words, grouped, table] = ["metric", "words", "grouped", "table"].map(find);
   const open = new Set(), order = { by: "finished", descending: true };
   const compare = (x, y) => {
@@ -31,7 +31,7 @@
   const line = (row, inner = false) => {
     const made = add(table.tBodies[0], "tr", "", { class: inner ? "inner" : "" });
     for (const key of columns) {
-      const cell = add(made, "td", "", { class: ["value", "seed"].includes(key) ? "" : "label" });
+      const cell = add(made, "td", "", { class: ["value", "seed"].includes(key) ? "" : `label ${key}` });
       if (key === "run" && row.several) {
         const attributes = { type: "button", "aria-expanded": open.has(row.group) };
         add(cell, "button", `${row.members.length} seeds`, attributes).addEventListener("click", () => {
