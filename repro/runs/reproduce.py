@@ -1,6 +1,6 @@
 """Artefacts of the papers, from their experiment files to the report."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -65,31 +65,16 @@ def reproduce(
     extra = [item for item in overrides if item not in sweep]
     folders = [item for item in extra if item.startswith("results_dir=")]
     with launcher_of([f"scale={scale}", *folders, *sweep]) as (launcher, master):
-        experiments = [load_experiment(name) for name in names]
-        plans = {e.name: list(plan_runs(e, scale)) for e in experiments}
-        if columns is not None:
-            known = dict.fromkeys(c.name for e in experiments for c in e.columns_at(scale))
-            if unknown := [name for name in columns if name not in known]:
-                raise ConfigError(
-                    f"no column {', '.join(unknown)!r}; choose from: {', '.join(known)}"
-                )
-            plans = {name: [r for r in plan if r.column in columns] for name, plan in plans.items()}
-        first = next((r.overrides for plan in plans.values() for r in plan), (f"scale={scale}",))
+        work = _Work([load_experiment(name) for name in names], scale, columns)
+        first = next((run.overrides for run in work.runs), (f"scale={scale}",))
         results_dir = compose_run([*first, *extra]).results_path
         require_writable(results_dir)
         changes = {name: extra for name in names}
-        located, outcomes = set[tuple[str, ...]](), list[Outcome]()
-        while True:
-            archive = Archive(results_dir, scale, changes, fresh)
-            # Check the files of a run once, even if several artefacts need it.
-            whole = cache(lambda path: is_finished(RunFolder(path)))
-            found = {run: finished(archive, run, whole) for plan in plans.values() for run in plan}
-            lacking = {run.overrides: run.label for run, one in found.items() if one is None}
-            new = [one for one in lacking if one not in located]
-            prepared = prepare_jobs([[*one, *extra] for one in new])
-            jobs = distinct(
-                [replace(job, label=lacking[one]) for job, one in zip(prepared, new, strict=True)]
-            )
+        outcomes: list[Outcome] = []
+        for labels in work.rounds(lambda: Archive(results_dir, scale, changes, fresh)):
+            prepared = prepare_jobs([[*one, *extra] for one in labels])
+            named = zip(prepared, labels.values(), strict=True)
+            jobs = distinct([replace(job, label=label) for job, label in named])
             if dry_run:
                 print_plan(jobs)
                 return Reproduction([])
@@ -97,38 +82,82 @@ def reproduce(
             left = any(outcome.status == "open" for outcome in outcomes)
             if left and master.hydra.launcher.get("detach", False):
                 return Reproduction(outcomes)
-            located |= {*new}
-            if new:
-                continue
-            more = {
-                e.name: following_runs(e, scale, {run: found[run] for run in plans[e.name]})
-                for e in experiments
-            }
-            if not any(more.values()):
-                break
-            plans = {name: [*plan, *more[name]] for name, plan in plans.items()}
-        for experiment in experiments:
+        archive = Archive(results_dir, scale, changes)
+        for experiment in work.experiments:
             if experiment.computed:
                 origin = Origin(describe_versions(), source_commit())
                 export_figure_data(archive, experiment, origin=origin)
-            for runs in _ensembles(experiment, plans[experiment.name], found):
+            for runs in work.ensembles(experiment):
                 members = [locate(compose_run([*run.overrides, *extra])) for run in runs]
                 if all(member.folder.status == "done" for member in members):
                     evaluate_ensemble(members, f"repro reproduce {experiment.name} scale={scale}")
-        archive = Archive(results_dir, scale, changes)
+        archive = Archive(results_dir, scale, changes)  # with the records of the ensembles
         write_own_examples(archive, names)
         return Reproduction(outcomes, build_report(archive, names))
 
 
-def _ensembles(
-    experiment: Experiment, plan: Sequence[PlannedRun], found: Mapping[PlannedRun, Record | None]
-) -> Iterator[list[PlannedRun]]:
-    """Yield the members of each ensemble that a cell shows, if all of them have records."""
-    shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
-    for cell in dict.fromkeys((run.row, run.column) for run in plan if run.column in shown):
-        runs = [run for run in plan if (run.row, run.column) == cell]
-        if all(found[run] for run in runs):
-            yield runs
+class _Work:
+    """Runs that artefacts need at a scale, and the records found of them.
+
+    Args:
+        experiments: the artefacts.
+        scale: the scale.
+        columns: columns whose runs are needed; None for all.
+
+    Raises:
+        ConfigError: no artefact has such a column.
+    """
+
+    def __init__(
+        self, experiments: Sequence[Experiment], scale: str, columns: Sequence[str] | None
+    ) -> None:
+        known = dict.fromkeys(c.name for e in experiments for c in e.columns_at(scale))
+        if unknown := [name for name in columns or () if name not in known]:
+            raise ConfigError(f"no column {', '.join(unknown)!r}; choose from: {', '.join(known)}")
+        self.experiments, self.scale = experiments, scale
+        self.plans = {
+            e.name: [r for r in plan_runs(e, scale) if columns is None or r.column in columns]
+            for e in experiments
+        }
+        self.found: dict[PlannedRun, Record | None] = {}
+
+    @property
+    def runs(self) -> Iterator[PlannedRun]:
+        """All planned runs."""
+        return (run for plan in self.plans.values() for run in plan)
+
+    def rounds(self, read_archive: Callable[[], Archive]) -> Iterator[dict[tuple[str, ...], str]]:
+        """Yield the overrides of the runs to do next, with their labels.
+
+        A run is asked for once. Where a setting is tuned, further runs depend on the results.
+        """
+        asked, first = set[tuple[str, ...]](), True
+        while True:
+            archive = read_archive()
+            # Check the files of a run once, even if several artefacts need it.
+            whole = cache(lambda path: is_finished(RunFolder(path)))
+            self.found = {run: finished(archive, run, whole) for run in self.runs}
+            lacking = {run.overrides: run.label for run, one in self.found.items() if one is None}
+            new = {one: label for one, label in lacking.items() if one not in asked}
+            if new or first:
+                first, asked = False, asked | new.keys()
+                yield new
+                continue
+            found = {name: {run: self.found[run] for run in p} for name, p in self.plans.items()}
+            more = [following_runs(e, self.scale, found[e.name]) for e in self.experiments]
+            if not any(more):
+                return
+            for experiment, runs in zip(self.experiments, more, strict=True):
+                self.plans[experiment.name] += runs
+
+    def ensembles(self, experiment: Experiment) -> Iterator[list[PlannedRun]]:
+        """Yield the members of each ensemble that a cell shows, if all of them have records."""
+        plan = self.plans[experiment.name]
+        shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
+        for cell in dict.fromkeys((run.row, run.column) for run in plan if run.column in shown):
+            runs = [run for run in plan if (run.row, run.column) == cell]
+            if all(self.found[run] for run in runs):
+                yield runs
 
 
 def finished(archive: Archive, run: PlannedRun, is_whole: Callable[[Path], bool]) -> Record | None:
