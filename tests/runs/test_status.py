@@ -102,7 +102,7 @@ def test_the_doctor_notices_another_package_of_the_same_name(
         folder = tmp_path / f"{name.replace('-', '_')}-3.0.dist-info"
         folder.mkdir()
         (folder / "METADATA").write_text(f"Name: {name}\nVersion: 3.0\n", encoding="utf-8")
-        (folder / "RECORD").write_text("repro/__init__.py,,\n", encoding="utf-8")
+        (folder / "top_level.txt").write_text("repro\n", encoding="utf-8")
     monkeypatch.setattr("sys.path", [*sys.path, str(tmp_path)])
     assert main(["doctor", "--json", f"data_dir={tmp_path}", f"results_dir={tmp_path}"]) == 1
     found = json.loads(capsys.readouterr().out)
