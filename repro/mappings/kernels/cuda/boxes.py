@@ -119,7 +119,7 @@ def _line_start(limit, available, low, high):
     most = tl.minimum(limit, 1.0)
     share = limit / tl.maximum(available, limit)
     chord = high - (0.5 * high - 0.5 * low) * (2.0 * share)
-    return tl.maximum(tl.where(available > _LOOSE * limit, high - most, chord), low)
+    return tl.maximum(tl.where(available > limit * _LOOSE, high - most, chord), low)
 
 
 @triton.jit
