@@ -45,6 +45,9 @@ reproduce: $(STAMP) ## Run every experiment that exists at SCALE, write results/
 $(PAPERS) $(TARGETS): reproduce-%: $(STAMP)  # a paper, or one artefact
 	$(REPRO) reproduce $(subst -,/,$*) scale=$(SCALE) $(ARGS)
 
+reproduce-%:  # any other name
+	@echo "no artefact '$*'; there are $(or $(filter reproduce-$(firstword $(subst -, ,$*))-%,$(TARGETS)),$(PAPERS))" >&2; exit 2
+
 report: $(STAMP) ## Rebuild tables, figures and report.html from the records
 	$(REPRO) report scale=$(SCALE)
 

@@ -19,6 +19,7 @@ from repro.config.compose import (
 from repro.config.errors import ConfigError
 from repro.config.paths import conf_dir
 from repro.config.schema import RunConfig
+from repro.errors import refused_option
 
 _VIEWS = ("--cfg", "-c", "--info", "-i", "--hydra-help")
 """Options with which Hydra only prints, without starting a run."""
@@ -53,7 +54,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--config-dir", "-cd")
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--detach", action="store_true")
-    parsed = parser.parse_intermixed_args(arguments)
+    parsed, unknown = parser.parse_known_intermixed_args(arguments)
+    if unknown:
+        raise ConfigError(refused_option(unknown[0], "run"))
     overrides = with_search_path(parsed.overrides, parsed.config_dir)
     of_sweeps = [item for item in overrides if re.match(r"hydra[/.](launcher|sweeper)\b", item)]
     of_sweeps += ["--detach"] * parsed.detach

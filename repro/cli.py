@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import NoReturn, TypeVar
 
-from repro.errors import UserError, meant, require_utf8, visible
+from repro.errors import UserError, meant, refused_option, require_utf8, visible
 from repro.version import __version__
 
 T = TypeVar("T")
@@ -97,7 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return _refused_by_the_system(error)
             raise
         except KeyboardInterrupt as stop:
-            print(f"repro: {str(stop) or _STOPPED}", file=sys.stderr)
+            line = "\n" * sys.stderr.isatty()  # the terminal has written ^C
+            print(f"{line}repro: {str(stop) or _STOPPED}", file=sys.stderr)
             return 130
         return status
 
@@ -173,7 +174,7 @@ def _dispatch(arguments: list[str]) -> int:
     for option in (word for one in unknown if (word := one[2:].partition("=")[0]) in folders):
         raise UserError(f"--{option} is a setting; write {option}=VALUE")
     if unknown:
-        commands[name].error(f"unrecognized arguments: {' '.join(unknown)}")
+        raise UserError(refused_option(unknown[0], name))
     command: Callable[[argparse.Namespace], int] = parsed.command
     return command(parsed)
 
@@ -476,6 +477,7 @@ def doctor(parsed: argparse.Namespace) -> int:
 
 def runs(parsed: argparse.Namespace) -> int:
     """List runs with their size, state and age, or remove them."""
+    from repro.results.labels import counted
     from repro.runs.cleanup import needed, print_runs, remove, run_rows, size_text
 
     folder, words = _take_folder(parsed.settings, "results_dir")
@@ -500,7 +502,7 @@ def runs(parsed: argparse.Namespace) -> int:
         if not _agreed(f"Remove {what}?"):
             return 0
     freed = remove(rows, parsed.weights)
-    print(f"{len(freed)} runs, {size_text(sum(freed))} freed")
+    print(f"{counted(len(freed), 'run')}, {size_text(sum(freed))} freed")
     return 0
 
 

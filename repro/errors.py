@@ -27,6 +27,14 @@ def meant(name: str, choices: Iterable[str]) -> str:
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
+def refused_option(option: str, command: str) -> str:
+    """Say that a command has no such option, and how a setting is written."""
+    name = option.lstrip("-").partition("=")[0][:40]
+    return (
+        f"no option --{name}; a setting is {name}=VALUE, and repro {command} --help lists options"
+    )
+
+
 def require_utf8(text: str) -> None:
     """Refuse text with bytes that were not decoded: no file or stream in UTF-8 can take it.
 

@@ -118,3 +118,11 @@ def test_the_epochs_of_the_scales_are_those_of_the_protocols(label: str) -> None
         ]
         schedules = [compose_run(task).training for task in tasks]
         assert printed == [one.max_epochs or one.max_steps for one in schedules], scale
+
+
+def test_make_names_the_artefacts_of_a_paper_for_an_unknown_one() -> None:
+    command = ["make", "reproduce-peters2019-tabel1"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert found.returncode == 2
+    assert "reproduce-peters2019-table1" in found.stderr
+    assert "reproduce-malaviya2018-table1" not in found.stderr

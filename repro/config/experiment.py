@@ -351,7 +351,10 @@ def chosen_artefacts(names: Sequence[str], scale: str) -> list[str]:
         matches = [one for one in known if name in ("*", one, one.partition("/")[0])]
         if not matches:
             papers = {one.partition("/")[0] for one in known}
-            hint = meant(name, [*papers, *known]) or f"; choose from: {', '.join(known)}"
+            hint = meant(name, [*papers, *known]) or (
+                f"; expected {', '.join(sorted(papers))}, or an artefact of one, as {known[-1]}; "
+                "a setting is written KEY=VALUE"
+            )
             raise ConfigError(f"no experiment {name!r}{hint}")
         found += [one for one in matches if one == name or scale in load_experiment(one).scales]
     if not found:

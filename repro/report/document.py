@@ -31,7 +31,6 @@ from repro.report.matrix import Line, claims_matrix
 from repro.report.provenance import (
     PAPERS_MODELS,
     SEPARATOR,
-    counted,
     document_banner,
     provenance_items,
     reproduce_command,
@@ -48,6 +47,7 @@ from repro.report.table import (
     marked_departures,
 )
 from repro.results import Archive, Measurement, ResultsError, figure_path, run_folder
+from repro.results.labels import counted
 from repro.results.sweeps import read_sweeps
 
 _log = logging.getLogger(__name__)

@@ -14,7 +14,6 @@ import pandas as pd
 from repro.errors import meant
 from repro.evaluation.metrics import metric_of
 from repro.report.cell import p_text, visible_digits
-from repro.report.provenance import counted
 from repro.report.render_latex import escape_latex
 from repro.report.significance import Comparer
 from repro.results import Measurement, Record, ResultsError, all_records, find_record
@@ -30,7 +29,7 @@ from repro.results.frame import (
     to_csv,
     varying,
 )
-from repro.results.labels import main_metric
+from repro.results.labels import counted, main_metric
 
 _LONGEST = 24
 """Most characters of a setting in a table."""

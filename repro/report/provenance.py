@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from repro.config.experiment import Experiment
 from repro.results import Measurement
+from repro.results.labels import counted
 
 FULL_SCALE = "full"
 GENERATED_SCALE = "demo"
@@ -65,8 +66,3 @@ def document_banner(scale: str) -> str:
         f"{scale_banner(scale)} No claim below is tested with the papers' own models, which are "
         f"trained at the scales {' and '.join(PAPERS_MODELS)}."
     )
-
-
-def counted(number: int, noun: str) -> str:
-    """Join a number and its noun, in the plural unless the number is one."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -43,6 +43,11 @@ def result_text(record: Record) -> str:
     return f"{name} {record.metrics[name]:.2f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """Join a number and its noun, in the plural unless the number is one."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def age_text(seconds: float) -> str:
     """Format a duration that has passed in its largest unit, as ``3 h ago``."""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):

@@ -61,6 +61,7 @@ class Prediction:
         output: the answer: a text, a form, a label, or a sentence in CoNLL-U.
         line: what ``repro predict`` prints, ``output`` with the parts of its format.
         source: symbols that the model reads.
+        unknown: those of them that its vocabulary lacks.
         target: symbols of the output, ``</s>`` included; the head of each word.
         log_probability: natural logarithm of the probability of the output; None if the search
             found no output, and for trees.
@@ -85,6 +86,7 @@ class Prediction:
     reverse: AttentionMap | None = None
     n_best: Sequence[Alternative] = ()
     candidates: Sequence[Candidate] = ()
+    unknown: Sequence[str] = ()
 
     def described(self) -> dict[str, Any]:
         """Return all that is known as values for JSON."""

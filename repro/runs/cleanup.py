@@ -7,7 +7,7 @@ from typing import Any
 
 from repro.results import RunFolder, read_records, recent_runs
 from repro.results.frame import parse_filter, text_of
-from repro.results.labels import age_text
+from repro.results.labels import age_text, counted
 from repro.results.store import read_settings
 from repro.runs.display import read_sweep
 from repro.runs.locking import RunBusyError, is_claimed, remove_locked, run_lock, run_state
@@ -60,7 +60,7 @@ def print_runs(rows: Sequence[Row]) -> None:
     titles = ("run", "state", "scale", "age", "size")
     print_list(titles, [*zip(*named, ages, sizes, strict=True)])
     total = size_text(sum(row["bytes"] for row in rows))
-    print(f"{len(rows)} run{'s' * (len(rows) != 1)}, {total}")
+    print(f"{counted(len(rows), 'run')}, {total}")
 
 
 def size_text(number: float) -> str:

@@ -35,6 +35,7 @@ from repro.config.compose import (
 )
 from repro.config.errors import ConfigError
 from repro.results import Archive, RunFolder, atomic_write_json
+from repro.results.labels import counted
 from repro.results.sweeps import swept, write_sweep
 from repro.runs.display import RunState, SweepDisplay, read_sweep
 from repro.runs.execute import RunFailedError, execute, monitored
@@ -381,7 +382,7 @@ def print_plan(jobs: Sequence[Job]) -> None:
     for job, status in zip(jobs, statuses, strict=True):
         shown = "queued" if status == "absent" else status
         print(f"{job.run_id}  {shown:11}  {labels[job.run_id]}")
-    print(f"{len(jobs)} runs, {statuses.count('done')} of them done")
+    print(f"{counted(len(jobs), 'run')}, {statuses.count('done')} of them done")
 
 
 def print_failures(outcomes: Sequence[Outcome], report: Path | None = None) -> int:

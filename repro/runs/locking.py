@@ -56,7 +56,7 @@ def run_lock(folder: Path, on_busy: Callable[[RunBusyError], None] | None = None
         on_busy(busy)
         _acquire(lock, folder, poll=_POLL_SECONDS)
     try:
-        since = datetime.now(UTC).isoformat(timespec="seconds")
+        since = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
         file.write_text(f"process {os.getpid()} on {socket.gethostname()}, since {since},\n")
         yield
     finally:

@@ -191,7 +191,12 @@ def print_plan(plans: Sequence[ArtefactPlan], estimate: Estimate) -> None:
     for one in plans:
         why = ", ".join(f"{number} {reason}" for reason, number in one.reasons.items())
         total = one.done + len(one.todo)
-        print(f"{one.name:26} {one.done:4} of {total:3} runs done{'; to do: ' * bool(why)}{why}")
+        left = f", {len(one.todo)} to do: {why}" if one.todo else ""
+        print(
+            f"{one.name:26} {total:4} runs: {one.done} done{left}"
+            if total
+            else f"{one.name:26} needs no run"
+        )
     todo, hours = estimate.to_do, estimate.seconds / 3600
     time = f"{hours:.1f} hours" if hours >= 2 else f"{60 * hours:.0f} minutes"  # one after another
     if estimate.unknown:
@@ -202,8 +207,9 @@ def print_plan(plans: Sequence[ArtefactPlan], estimate: Estimate) -> None:
     size = estimate.bytes
     space = "unknown" if size is None else f"{size / 2**20:.0f} MiB"
     print(
-        f"{todo} different runs to do: {estimate.trained} to train, {todo - estimate.trained} only "
-        f"to evaluate\ntime, one run after another: {time}\ndisk: {space}"
+        f"to do, shared runs counted once: {estimate.trained} to train, "
+        f"{todo - estimate.trained} only to evaluate\n"
+        f"time, one run after another: {time}\ndisk: {space}"
     )
     for text in estimate.missing:
         print(f"missing: {text}")

@@ -96,6 +96,13 @@ def print_predictions(parsed: Namespace, results_dir: Path) -> None:
         twice = [one.label for one in runs].count(run.label) > 1
         label = f"{run.label}, {run.run_id}" if twice else run.label
         for place, prediction in enumerate(_predictions(run, parsed.text, path, wanted)):
+            if (
+                parsed.text
+                and prediction.unknown
+                and logging.getLogger("repro").isEnabledFor(logging.INFO)
+            ):
+                words = ", ".join(dict.fromkeys(prediction.unknown))
+                print(f"unknown to run {run.run_id}: {words}", file=sys.stderr)
             if parsed.json:
                 row = {"run": run.run_id, **prediction.described()}
                 print(json.dumps(row, ensure_ascii=False))

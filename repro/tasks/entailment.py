@@ -353,6 +353,7 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
                 pair, label = examples[place], self.data.labels[labels[row]]
                 shares = dict(zip(self.data.labels, probs[row], strict=True))
                 kept = self.weights_of(described[row], pair, label) if described else Weights()
+                words = [*pair.premise, *pair.hypothesis]
                 prediction = Prediction(
                     label,
                     "\t".join([label, *(f"{name}={p:.4f}" for name, p in shares.items())]),
@@ -363,6 +364,7 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
                     attention=kept.attention,
                     reverse=kept.reverse,
                     candidates=kept.candidates,
+                    unknown=[word for word in words if word not in self.data.vocabulary],
                 )
                 yield place, prediction
 

@@ -281,8 +281,11 @@ class Seq2SeqTask:
 
     def _prediction(self, example: Encoded, result: BeamResult, wanted: Wanted) -> Prediction:
         ranked = self.ranked(result)
+        ids = zip(example.source, example.pair.source, strict=True)
+        unknown = [symbol for symbol, number in ids if number == Vocabulary.UNK]
         if not ranked:  # every prefix ran into a row of zeros
-            return Prediction("", self.line(example, ""), example.source, exact=False)
+            line = self.line(example, "")
+            return Prediction("", line, example.source, exact=False, unknown=unknown)
         best, count = ranked[0], wanted.n_best
         outputs = [Alternative(self.text(example, h), h.log_probability) for h in ranked[:count]]
         target = self.symbols(best)
@@ -296,6 +299,7 @@ class Seq2SeqTask:
             exact=result.optimal and best is result.hypotheses[0],
             attention=None if kept is None else AttentionMap(kept, target, example.source),
             n_best=outputs if count > 1 else (),
+            unknown=unknown,
         )
 
 

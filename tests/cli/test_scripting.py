@@ -98,7 +98,7 @@ def test_runs_are_removed_unless_something_needs_them(
 
     size = one.model.stat().st_size
     assert main(["runs", "remove", f"run_id={one.run_id}", "--weights", "--yes", where]) == 0
-    assert f"1 runs, {size / 2**20:.1f} MiB freed" in capsys.readouterr().out
+    assert f"1 run, {size / 2**20:.1f} MiB freed" in capsys.readouterr().out
     assert not one.model.exists()
     assert (one.status, one.damaged_files()) == ("done", [])
     assert is_finished(one)  # the same command does not repeat it

@@ -119,7 +119,7 @@ def test_further_folders_are_searched_in_sweeps(
         assert main(["run", "-m", sweep, *further, "--dry-run", f"results_dir={tmp_path}"]) == 0
         assert f"{number} runs, 0 of them done" in capsys.readouterr().out
     assert main(["run", "+experiment=seeds", *further, "--dry-run", f"results_dir={tmp_path}"]) == 0
-    assert "1 runs" in capsys.readouterr().out
+    assert "1 run, " in capsys.readouterr().out
 
 
 def test_further_folders_are_named_in_one_way(tmp_path: Path) -> None:

@@ -395,7 +395,7 @@ def test_a_plan_counts_runs_and_estimates_their_cost(
     assert (plans[0].done, len(plans[0].todo)) == (1, len(others))
     assert (estimate.seconds, estimate.bytes) == (60.0 * len(others), 1000 * len(others))
     assert main(["plan", name, "scale=demo", *where]) == 0
-    assert f"1 of {len(every):3} runs" in capsys.readouterr().out
+    assert f"{len(every)} runs: 1 done, {len(others)} to do" in capsys.readouterr().out
 
     publish(tmp_path, make_record(**{**vars(record), "epoch": NUMERIC_EPOCH - 1}))
     assert plan([name], "demo", where)[0][0].done == 1

@@ -307,6 +307,21 @@ def test_a_word_that_is_no_run_is_named(
     assert "nope: expected a run" in capsys.readouterr().err
 
 
+def test_unknown_symbols_of_a_text_are_named(
+    folder: RunFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = inputs_of(folder, languages_of(folder)[0])[0]
+    lemma, *tags = known.split("\t")
+    strange = "\t".join([f"Ж{lemma}Ж", *tags])
+    assert main(["predict", folder.run_id, "--text", strange, "--json", root_of(folder)]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["unknown"] == ["Ж", "Ж"]
+    (line,) = [one for one in printed.err.splitlines() if "Ж" in one]
+    assert line.endswith(": Ж")
+    assert main(["predict", folder.run_id, "--text", known, root_of(folder)]) == 0
+    assert "unknown" not in capsys.readouterr().err
+
+
 def test_an_interrupt_ends_quietly(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ from repro.report.figures.heatmap import Panel
 from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.panels import Block, draw_blocks
 from repro.report.figures.styles import DASHES
-from repro.report.provenance import counted
+from repro.results.labels import counted
 
 LONGEST = (14, 12)
 """Most words of a premise and of a hypothesis that fit on the page."""
