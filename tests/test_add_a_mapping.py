@@ -126,3 +126,5 @@ def test_what_a_file_of_a_choice_lacks_is_said_in_one_line(page: Page) -> None:
     page.write("conf/mapping/bare.yaml", "defaults: [base_unbounded, _self_]\nnam: bare\n")
     (line,) = page.refuse("run", "mapping=bare").splitlines()
     assert "mapping/bare.yaml: unknown key 'nam'" in line
+    page.write("conf/mapping/bare.yaml", "name: bare\nnam: bare\n")
+    assert "mapping/bare.yaml: unknown key 'nam'" in page.refuse("run", "mapping=bare")

@@ -374,6 +374,9 @@ def explain(error: BaseException) -> str:
         named = {one.__name__: one for one in registered_schemas().get(group, {}).values()}
         if owner in named:
             return f"{group}/{option}.yaml: {_unknown_key(key, named[owner])}"
+        return (
+            f"{group}/{option}.yaml: unknown key {key!r}; its `defaults` name no schema that has it"
+        )
     for one in causes:
         if isinstance(one, ConfigAttributeError | ConfigKeyError) and is_dataclass(one.object_type):
             return _unknown_key(str(one.key), one.object_type)
