@@ -169,8 +169,8 @@ def _grid(table: Table, title: str, roles: Sequence[Role]) -> Grid:
         ours, rows = sum(kept[:ours]), [*compress(rows, kept)]
     # At full scale the corpora are those of the paper.
     corpora = {} if table.comparable or "measured" not in roles else table.corpora
-    word = "corpus" if corpora else BLANK
-    columns = [GridColumn(axis.name, "label", corpus=word) for axis in table.experiment.rows]
+    columns = [GridColumn(axis.name, "label") for axis in table.experiment.rows]
+    columns[0] = replace(columns[0], corpus="corpus" if corpora else BLANK)
     lines = [[*map(GridCell, row.labels)] for row in rows]
     for n, role in product(places, roles):
         several = GridColumn(_TITLES[role], role, every[n].name)
