@@ -15,6 +15,7 @@ from repro.config.planning import plan_runs
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
 from repro.results import Archive, RunFolder, list_runs, runs_dir
+from repro.results.labels import counted
 from repro.runs.environment import may_have_gpu, processor
 from repro.runs.reproduce import finished
 from repro.tasks import task_spec
@@ -207,7 +208,7 @@ def print_plan(plans: Sequence[ArtefactPlan], estimate: Estimate) -> None:
     size = estimate.bytes
     space = "unknown" if size is None else f"{size / 2**20:.0f} MiB"
     print(
-        f"to do, shared runs counted once: {estimate.trained} to train, "
+        f"{counted(todo, 'run')} to do, shared ones counted once: {estimate.trained} to train, "
         f"{todo - estimate.trained} only to evaluate\n"
         f"time, one run after another: {time}\ndisk: {space}"
     )
