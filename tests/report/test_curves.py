@@ -173,6 +173,11 @@ def test_times_have_markers_for_one_seed_and_a_unit_that_fits() -> None:
     assert {*labels} == {"softmax", "sparsemax"}
     assert labels["softmax"].xy == (first.get_xdata()[-1], first.get_ydata()[-1])
     assert labels["sparsemax"].get_color() == other.get_color()
+    ends = [{**curve, "x": [1.0, 60.0], "y": [9.0, 60.0]} for curve in TIMES["curves"]]
+    with plain_style():
+        axes = ACCURACIES.draw(TIMES | {"curves": ends}).axes[0]
+    assert not axes.texts  # labels would overlap
+    assert {text.get_text() for text in axes.get_legend().get_texts()} == {*labels}
     short = {**TIMES, "curves": TIMES["curves"][:1]}
     with plain_style():
         assert ACCURACIES.draw(short).axes[0].get_xlabel().endswith("(s)")

@@ -1,7 +1,7 @@
 """Curves over all runs of an experiment, as in Peters et al. (2019), Figures 4 and 6."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import combinations, groupby
 from statistics import fmean, stdev
 from typing import Any, ClassVar
 
@@ -245,15 +245,20 @@ def _gaps(data: Row) -> Iterator[tuple[str, list[float], Row]]:
 def _label_ends(
     axes: Axes, ends: Mapping[str, tuple[float, float]], styles: Mapping[str, Style]
 ) -> None:
-    """Write labels behind the ends of lines, each below those that are near."""
-    places: list[tuple[float, float, float]] = []  # left edge, height and width in points
-    for label, end in sorted(ends.items(), key=lambda item: -item[1][1]):
+    """Write labels behind the ends of lines, or draw a legend where labels would overlap."""
+    boxes = []  # left, right and middle in points
+    for label, end in ends.items():
         x, y = (float(one) * 72 / axes.figure.dpi for one in axes.transData.transform(end))
-        width = 72 * text_width(label, 8) + AWAY
-        beside = (b for a, b, other in places if a < x + width and x < a + other)
-        places.append((x, min(y, min(beside, default=y + LINE) - LINE), width))
+        boxes.append((x, x + AWAY + 72 * text_width(label, 8), y))
+    if any(
+        left < other_right and other_left < right and abs(y - other) < LINE
+        for (left, right, y), (other_left, other_right, other) in combinations(boxes, 2)
+    ):
+        axes.legend(frameon=False, fontsize=8, labelcolor=INK, handlelength=4)
+        return
+    for label, end in ends.items():
         axes.annotate(
-            drawable(label), end, (AWAY, places[-1][1] - y), textcoords="offset points", fontsize=8,
+            drawable(label), end, (AWAY, 0), textcoords="offset points", fontsize=8,
             va="center", color=styles[label].color,
             bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5},
         )  # fmt: skip
