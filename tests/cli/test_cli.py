@@ -243,6 +243,21 @@ def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_continues(tmp_path: Pat
     assert 0 < step < 400 * 10
 
 
+def test_an_interrupt_at_a_terminal_leaves_the_line_of_its_echo(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("repro.cli._dispatch", interrupted)
+    found = []
+    for terminal in (True, False):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
+        assert main(["show"]) == 130
+        found.append(capsys.readouterr().err)
+    assert found[0] == f"\n{found[1]}"
+
+
 def test_sigterm_during_the_last_evaluation_keeps_the_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

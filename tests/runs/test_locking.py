@@ -35,6 +35,7 @@ def test_a_living_process_keeps_its_run_and_a_killed_one_loses_it_at_once(tmp_pa
     with pytest.raises(RunBusyError) as busy, run_lock(tmp_path):
         pass
     assert f"process {holder.pid} on {os.uname().nodename}" in str(busy.value)
+    assert "+00:00" not in str(busy.value)
     os.kill(holder.pid, signal.SIGKILL)
     holder.communicate(timeout=10)
     assert not is_claimed(tmp_path)
