@@ -11,11 +11,11 @@
     for (const [name, values] of Object.entries({ softmax: data.softmax, sparsemax: data.sparsemax, chosen: chosen.curves[n] }))
       add(curve, "polyline", "", { class: name, points: values.map((y, at) => place(data.t[at], y)).join(" ") });
     regions.replaceChildren();
-    const size = 200 / chosen.regions[n].length;
+    const cells = add(regions, "g"), size = 200 / chosen.regions[n].length;
     chosen.regions[n].forEach((row, y) => {
       let x = 0;
       for (const [, kind, count] of row.matchAll(/([a-f])(\d+)/g)) {
-        add(regions, "rect", "", { class: kind, x: x * size, y: y * size, width: count * size, height: size });
+        add(cells, "rect", "", { class: kind, x: x * size, y: y * size, width: count * size, height: size });
         x += Number(count);
       }
     });
