@@ -166,6 +166,20 @@ def test_runs_stand_side_by_side(compared: Page) -> None:
     assert compared.evaluate(LINES) == [SECOND, THIRD, FIRST]
 
 
+def test_runs_that_differ_in_their_seed_share_a_color(tmp_path: Path) -> None:
+    labels = ("a=1, seed=1", "a=1, seed=2", "a=2, seed=1")
+    runs = [{**one, "label": label} for one, label in zip(THREE, labels, strict=True)]
+    file = tmp_path / "compare.html"
+    file.write_text(comparison_page(runs, NAMES, {}), encoding="utf-8")
+    looks = "[...document.querySelectorAll('.legend polyline')].map(one => one.getAttribute('%s'))"
+    ticks = "[...document.querySelectorAll('.curves text:not(.end)')].map(one => one.textContent)"
+    with Page(file) as page:
+        colors, dashes = page.evaluate(looks % "style"), page.evaluate(looks % "stroke-dasharray")
+        assert page.evaluate(ticks) == ["1", "2", "epoch"]
+    assert colors[0] == colors[1] != colors[2]
+    assert dashes[0] == dashes[2] != dashes[1]
+
+
 def test_curves_are_toggled_rescaled_and_named(compared: Page) -> None:
     title = "[...document.querySelectorAll('.curves text')].at(-1).textContent"
     assert compared.evaluate(title) == "epoch"

@@ -41,7 +41,8 @@ const drawAxes = (svg, points, title, log = false) => {
     add(svg, "line", "", { x1: LEFT, x2: WIDTH - RIGHT, y1: height, y2: height });
     add(svg, "text", short(value), { x: LEFT - 5, y: height + 4, class: "end" });
   }
-  for (const value of ticksOf(...x, false))
+  const whole = points.every(([a]) => Number.isInteger(a)); // epochs and updates
+  for (const value of ticksOf(...x, false).filter((one) => !whole || Number.isInteger(one)))
     add(svg, "text", short(value), { x: place(value, y[0])[0], y: HEIGHT - BOTTOM + 14 });
   add(svg, "text", title, { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 4 });
   return place;
