@@ -302,6 +302,20 @@ def test_a_verdict_is_a_filter_of_the_claims(tmp_path: Path, experiment: Experim
     assert counts == [(4, 2), (3, 2), (1, 1), (4, 2)]
 
 
+@pytest.mark.parametrize("width", [390, 1000, 1400])
+def test_a_long_claim_is_wrapped(tmp_path: Path, experiment: Experiment, width: int) -> None:
+    order = Order(better=["a"], than=["b"])
+    claim = Claim("claim", "A claim of many words. " * 9, "§1", "table9", order=order)
+    rows = (Judged("paper2020", claim, experiment, Verdict.HOLDS, Verdict.HOLDS),)
+    document = Document("full", "", (), (), claims=(ClaimsOfPaper("paper2020", "", rows, ()),))
+    file = tmp_path / "report.html"
+    file.write_text(html_report(document), encoding="utf-8")
+    with Page(file) as page:
+        width_at(page, width)
+        cell = "document.querySelector('.margins tbody th')"
+        assert page.evaluate(f"{cell}.scrollWidth <= {cell}.clientWidth")
+
+
 def test_pages_of_runs_share_a_style_and_a_script(tmp_path: Path) -> None:
     for name in (STYLE, CHARTS):
         (tmp_path / name).write_text(template_text(name), encoding="utf-8")
