@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import repro.mappings
+import repro.models
 import repro.structures
 from repro.config.errors import ConfigError
 from repro.config.paths import declared_in, extended
@@ -14,6 +15,7 @@ from repro.config.schema import FenchelYoungLossConfig, MappingConfig, Structure
 from repro.config.schema.groups import StructureConfig
 from repro.config.schema.loss import EntmaxLossConfig
 from repro.config.schema.mapping import BoundedConfig
+from repro.config.schema.seq2seq import SequenceModelConfig
 from repro.losses import LinearEntmaxLoss
 from repro.losses.structured import (
     CRFLoss,
@@ -32,6 +34,7 @@ from repro.mappings import (
     SqPnormMax,
 )
 from repro.mappings._published import FISTA_TOLERANCE, FistaPnormMax, PublishedEntmax
+from repro.models.seq2seq.translator import Translator, TranslatorParts
 from repro.structures import STRUCTURES, Structure
 
 ChoiceT = TypeVar("ChoiceT")
@@ -162,6 +165,17 @@ def build_structured_loss(config: StructuredLossConfig, structure: Structure) ->
     settings = asdict(config)
     loss = _known(_STRUCTURED, "structured loss", settings.pop("name"))
     return loss(structure, reduction="none", **settings)
+
+
+def build_translator(config: SequenceModelConfig, parts: TranslatorParts) -> Translator:
+    """Create the model that a ``model`` configuration names, of a ``MODELS`` of ``repro.models``.
+
+    Raises:
+        ConfigError: there is no model of this name.
+    """
+    known = declared_in(repro.models.__name__, repro.models.__path__, "MODELS")
+    model: Translator = _known(known, "model", config.name)(config, parts)
+    return model
 
 
 def _mapping(config: MappingConfig | FenchelYoungLossConfig) -> ProbabilityMap:

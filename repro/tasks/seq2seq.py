@@ -6,27 +6,20 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from repro.config.errors import ConfigError
-from repro.config.schema.checks import part_of
 from repro.config.schema.mapping import BoundedConfig
-from repro.config.schema.seq2seq import Seq2SeqConfig, Seq2SeqRun, TranslatorConfig
+from repro.config.schema.seq2seq import Seq2SeqRun
 from repro.data.arrow import ArrowPairs
 from repro.data.batching import Seq2SeqBatch, collate, epoch_batches, ordered_batches
 from repro.data.pair import Pair
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, Hypothesis, StepModel, beam_search
 from repro.losses import FenchelYoungLoss
-from repro.models.seq2seq.attention import (
-    Attention,
-    AttentionNormalizer,
-    BoundedNormalizer,
-    FeedForwardAttention,
-    GlobalAttention,
-)
+from repro.models.seq2seq.attention import AttentionNormalizer, BoundedNormalizer
 from repro.models.seq2seq.fertility import Fertility
-from repro.models.seq2seq.model import LstmShape, Seq2Seq
+from repro.models.seq2seq.translator import LinearTranslator, TranslatorParts
 from repro.results.prediction import Alternative, AttentionMap, Prediction, Wanted, shorten
 from repro.tasks.common import LazyBatches, autocast
 from repro.tasks.instantiate import (
@@ -34,6 +27,7 @@ from repro.tasks.instantiate import (
     build_linear_loss,
     build_loss_mapping,
     build_mapping,
+    build_translator,
 )
 from repro.training import distributed
 
@@ -113,7 +107,7 @@ class Seq2SeqTask:
     ) -> None:
         self.config, self.splits, self.device = config, splits, device
         self.target_symbols = target.tokens
-        model, mapping = config.model, config.mapping
+        mapping = config.mapping
         if isinstance(mapping, BoundedConfig) and fertility is not None:
             normalizer: AttentionNormalizer = BoundedNormalizer(
                 build_bounded_mapping(mapping), mapping.exhaustion, mapping.detach_exhaustion
@@ -122,20 +116,13 @@ class Seq2SeqTask:
             normalizer = AttentionNormalizer(build_mapping(mapping))
         self.output_mapping = build_loss_mapping(config.loss)
         self.criterion = FenchelYoungLoss(self.output_mapping, Vocabulary.PAD, "sum")
+        parts = TranslatorParts(
+            len(source), len(target), normalizer, self.output_mapping, fertility
+        )
+        self.fertility, self.model = fertility, build_translator(config.model, parts).to(device)
         # Chunks of scores save memory and time on a CPU; on accelerators they would synchronize.
         large = len(target) >= LARGE_VOCABULARY and device.type == "cpu"
         self.linear_loss = build_linear_loss(config.loss, Vocabulary.PAD) if large else None
-        self.model = Seq2Seq(
-            len(source),
-            len(target),
-            part_of(LstmShape, model),
-            build_attention(model, normalizer),
-            self.output_mapping,
-            fertility,
-            model.output_bias,
-        )
-        initialize(self.model, model.init_range)
-        self.model.to(device)
 
     def batches(self, epoch: int) -> LazyBatches[Seq2SeqBatch]:
         """Return the training batches of one epoch."""
@@ -145,9 +132,8 @@ class Seq2SeqTask:
 
     def _bounded(self, batch: Seq2SeqBatch) -> Seq2SeqBatch:
         """Copy a batch to the device, with the bounds that are looked up on the host, if any."""
-        fertility = self.model.fertility
-        if fertility is not None and fertility.aligned is not None:
-            bounds = fertility.aligned.bounds(batch.source, batch.source_mask)
+        if self.fertility is not None and self.fertility.aligned is not None:
+            bounds = self.fertility.aligned.bounds(batch.source, batch.source_mask)
             batch = replace(batch, fertility=bounds)
         return batch.to(self.device)
 
@@ -159,18 +145,15 @@ class Seq2SeqTask:
     def loss(self, batch: Seq2SeqBatch) -> tuple[Tensor, Tensor]:
         """Return the loss per sentence and the number of target symbols, ``</s>`` included."""
         symbols = (batch.target != Vocabulary.PAD).sum()
-        if self.linear_loss is not None:  # computes the scores of a few symbols at a time
-            layer = self.model.scores
+        inputs = (batch.source, batch.source_lengths, batch.target, batch.fertility)
+        if self.linear_loss is not None and isinstance(self.model, LinearTranslator):
+            layer = self.model.scores  # computed for a few symbols at a time
             with autocast(self.config, self.device):
-                hidden, _ = self.model.outputs(
-                    batch.source, batch.source_lengths, batch.target, batch.fertility
-                )
+                hidden, *_ = self.model.outputs(*inputs)
                 losses = self.linear_loss(hidden, layer.weight, layer.bias, batch.target)
             return losses.float().sum() / len(batch), symbols
         with autocast(self.config, self.device):
-            scores = self.model(
-                batch.source, batch.source_lengths, batch.target, batch.fertility
-            ).scores
+            scores = self.model(*inputs).scores
         return self.criterion(scores.float(), batch.target) / len(batch), symbols
 
     def validation_statistics(self) -> TeacherForcedStatistics:
@@ -181,17 +164,12 @@ class Seq2SeqTask:
     def teacher_forced(self, batches: Sequence[Seq2SeqBatch]) -> TeacherForcedStatistics:
         """Compute loss and sparsity over batches; the model must be in evaluation mode."""
         totals = torch.zeros(5, dtype=torch.float64, device=self.device)
-        symbols, steps = 0, list[Tensor]()  # attention scores of each step, (rows, source)
-        weighting = self.model.decoder.attention.weighting
+        symbols = 0
         for batch in distributed.share(batches):
-            steps.clear()
-            with (
-                autocast(self.config, self.device),
-                weighting.register_forward_pre_hook(lambda _module, args: steps.append(args[0])),
-            ):
+            with autocast(self.config, self.device):
                 forced = self.model(batch.source, batch.source_lengths, batch.target)
             scores, mask = forced.scores.float(), batch.target != Vocabulary.PAD
-            spread = standard_deviation(torch.stack(steps, dim=1), batch.source_mask.unsqueeze(1))
+            spread = standard_deviation(forced.attention_scores, batch.source_mask.unsqueeze(1))
             attended = (forced.attention > 0).sum(-1)[mask].sum()
             supported = (self.output_mapping(scores) > 0).sum(-1)[mask].sum()
             correct = (scores.argmax(-1) == batch.target)[mask].sum()
@@ -307,31 +285,6 @@ def stored_attention(hypothesis: Hypothesis) -> list[list[float]]:
     """Return the attention of a hypothesis, rounded, as JSON values."""
     assert hypothesis.attention is not None
     return [[shorten(value) for value in row] for row in hypothesis.attention.tolist()]
-
-
-def build_attention(model: Seq2SeqConfig, normalizer: AttentionNormalizer) -> Attention:
-    """Create the attention that a ``model`` configuration describes."""
-    size, coverage, of_memory = model.hidden_size, False, False
-    if isinstance(model, TranslatorConfig):
-        coverage, of_memory = model.coverage_vector, model.coverage_of == "memory"
-    if model.attention == "mlp":
-        return FeedForwardAttention(size, size, normalizer, coverage)
-    return GlobalAttention(size, size, normalizer, coverage, of_memory)
-
-
-def initialize(model: Seq2Seq, bound: float) -> None:
-    """Draw every parameter uniformly from ``[-bound, bound]``, and zero the padding embeddings.
-
-    Parameters of mappings and of a trained fertility model keep their values.
-
-    References:
-        OpenNMT, which the sequence-to-sequence papers use, draws from ``[-0.1, 0.1]``.
-    """
-    for name, parameter in model.named_parameters():
-        if "mapping" not in name and not name.startswith("fertility."):
-            nn.init.uniform_(parameter, -bound, bound)
-    for embedding in (model.encoder.embedding, model.embedding):
-        embedding.weight.data[Vocabulary.PAD].zero_()
 
 
 def standard_deviation(values: Tensor, mask: Tensor) -> Tensor:

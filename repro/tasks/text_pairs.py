@@ -14,6 +14,7 @@ from repro import typed
 from repro.atomic import atomic_write_text
 from repro.config.schema.checks import part_of
 from repro.config.schema.mapping import BoundedConfig
+from repro.config.schema.seq2seq import TranslatorConfig
 from repro.config.schema.text_pairs import EncodingSettings, TextRun, TextSettings, TextTaskConfig
 from repro.data.batching import collate
 from repro.data.pair import Pair
@@ -196,7 +197,7 @@ class TextPairsTask(Seq2SeqTask, ABC):
         self.min_length = config.decoding.min_length
         self.sink = isinstance(config.mapping, BoundedConfig)
         fertility = None
-        if self.sink:
+        if self.sink and isinstance(config.model, TranslatorConfig):
             fertility = build_fertility(config.model.fertility, data, config.seed, device)
         super().__init__(config, data.source, data.target, data.splits, device, fertility)
 

@@ -10,12 +10,13 @@ from repro.models.seq2seq.model import Decoded, DecoderState, InputFeedingDecode
 
 def attend(attention: Attention, query: Tensor, source: AttentionState) -> tuple[Tensor, Tensor]:
     """Context and weights of one step of ``attention``."""
-    return attention(query, source, attention.products(source, 1)[0])
+    context, weights, _ = attention(query, source, attention.products(source, 1)[0])
+    return context, weights
 
 
 def plain_attend(
     attention: Attention, query: Tensor, source: AttentionState
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     keys = source.memory @ attention.key.weight.T
     if isinstance(attention, FeedForwardAttention):
         hidden = keys + attention.query(query).unsqueeze(1)
@@ -29,14 +30,14 @@ def plain_attend(
             slopes = of_memory if attention.of_memory else attention.coverage(query)
             scores = scores + slopes * source.coverage
     weights = attention.weighting(scores, source)
-    return (weights.unsqueeze(1) @ source.memory).squeeze(1), weights
+    return (weights.unsqueeze(1) @ source.memory).squeeze(1), weights, scores
 
 
 def plain_decode(
     decoder: InputFeedingDecoder, state: DecoderState, embedded: Tensor, masks: Tensor
 ) -> Decoded:
     """Compute the decoder's output step by step; ``masks``: ``(steps, layers, rows, units)``."""
-    outputs, attention = [], []
+    outputs, attention, attention_scores = [], [], []
     for symbol, mask in zip(embedded.unbind(1), masks, strict=True):
         below, hidden, cell = torch.cat([symbol, state.feed], dim=-1), [], []
         for layer, lstm in enumerate(decoder.cells):
@@ -44,7 +45,7 @@ def plain_decode(
             below, memory = lstm(below, (state.hidden[layer], state.cell[layer]))
             hidden.append(below)
             cell.append(memory)
-        context, weights = plain_attend(decoder.attention, below, state.source)
+        context, weights, scores = plain_attend(decoder.attention, below, state.source)
         combined = F.linear(
             torch.cat([below, context], dim=-1), decoder.output.weight, decoder.output.bias
         )
@@ -52,4 +53,5 @@ def plain_decode(
         state = DecoderState(tuple(hidden), tuple(cell), feed, state.source.after(weights))
         outputs.append(feed)
         attention.append(weights)
-    return Decoded(torch.stack(outputs, 1), torch.stack(attention, 1), state)
+        attention_scores.append(scores)
+    return Decoded(*(torch.stack(one, 1) for one in (outputs, attention, attention_scores)), state)

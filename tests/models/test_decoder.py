@@ -82,7 +82,7 @@ def plain(decoder, memory, hidden, cell, embedded) -> Decoded:
 
 def total(decoded: Decoded) -> Tensor:
     """A scalar that depends on every output, every weight and every last state."""
-    outputs, attention, state = decoded
+    outputs, attention, _, state = decoded
     values = [outputs, attention, *state.hidden, *state.cell, state.feed]
     weights = [torch.linspace(-1, 1, value.numel()).view_as(value) for value in values]
     return sum((value * weight).sum() for value, weight in zip(values, weights, strict=True))
@@ -97,6 +97,9 @@ def test_values_and_gradients_are_those_of_the_plain_decoder(kind: str, layers: 
     found, expected = deferred(decoder, *inputs), plain(decoder, *inputs)
     torch.testing.assert_close(found.outputs, expected.outputs, rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(found.attention, expected.attention, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(
+        found.attention_scores, expected.attention_scores, rtol=1e-6, atol=1e-6
+    )
     wanted = torch.autograd.grad(total(expected), variables)
     for got, want in zip(torch.autograd.grad(total(found), variables), wanted, strict=True):
         assert want.any()
@@ -133,7 +136,7 @@ def test_steps_one_by_one_are_those_of_a_sequence(kind: str) -> None:
     together = deferred(decoder, memory, hidden, cell, embedded)
     state = start(decoder, memory, hidden, cell)
     for step, symbol in enumerate(embedded.unbind(1)):
-        outputs, attention, state = decoder(state, symbol.unsqueeze(1))
+        outputs, attention, _, state = decoder(state, symbol.unsqueeze(1))
         torch.testing.assert_close(outputs[:, 0], together.outputs[:, step])
         torch.testing.assert_close(attention[:, 0], together.attention[:, step])
 

@@ -78,7 +78,7 @@ def test_the_spread_of_scores_is_their_deviation_over_the_source(task: Morpholog
         symbols = torch.cat([torch.tensor([Vocabulary.BOS]), target[:-1]])
         for symbol in task.model.embedding(symbols):
             keys = state.source.keys[0]
-            _, _, state = decoder(state, symbol.view(1, 1, -1))
+            *_, state = decoder(state, symbol.view(1, 1, -1))
             scores = keys @ state.hidden[-1][0]
             found.append(float(scores.std(correction=0).detach()))
     spread = task.teacher_forced([batch]).attention_spread

@@ -12,7 +12,12 @@ from repro.config.schema.run import RunConfig
 
 
 @dataclass
-class Seq2SeqConfig(ModelConfig):
+class SequenceModelConfig(ModelConfig):
+    """A model that predicts sequences; ``name`` is its key in a ``MODELS`` of ``repro.models``."""
+
+
+@dataclass
+class Seq2SeqConfig(SequenceModelConfig):
     """An LSTM sequence-to-sequence model with attention and input feeding.
 
     Attributes:
@@ -149,7 +154,7 @@ class Seq2SeqRun(RunConfig):
 
     mapping: MappingConfig = MISSING
     loss: FenchelYoungLossConfig = MISSING
-    model: Seq2SeqConfig = MISSING
+    model: SequenceModelConfig = MISSING
     decoding: SearchConfig = MISSING
 
 

@@ -8,7 +8,7 @@ from omegaconf import MISSING
 from repro.config.errors import ConfigError
 from repro.config.schema.checks import choice, identifier, number
 from repro.config.schema.groups import DataConfig, TaskConfig
-from repro.config.schema.seq2seq import RescoredBeamConfig, Seq2SeqRun, TranslatorConfig
+from repro.config.schema.seq2seq import RescoredBeamConfig, Seq2SeqRun
 
 DIACRITICS = ("none", "source", "target", "both")
 
@@ -97,7 +97,6 @@ class TextRun(Seq2SeqRun):
 
     task: TextTaskConfig = MISSING
     data: TextPairsConfig = MISSING
-    model: TranslatorConfig = MISSING
     decoding: RescoredBeamConfig = MISSING
 
     def __post_init__(self) -> None:

@@ -141,14 +141,15 @@ class Attention(nn.Module, ABC):
 
     def forward(
         self, query: Tensor, source: AttentionState, products: AttentionProducts
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Attend with a query, ``(rows, query)``, using the products of its step.
 
         Returns:
-            Context ``(rows, memory)`` and weights ``(rows, source)``; the weights sum to one.
+            Context ``(rows, memory)``, weights ``(rows, source)``, which sum to one, and scores.
         """
-        weights = self.weighting(self.scores(query, source, products), source)
-        return products.context(weights.unsqueeze(1)).squeeze(1), weights
+        scores = self.scores(query, source, products)
+        weights = self.weighting(scores, source)
+        return products.context(weights.unsqueeze(1)).squeeze(1), weights, scores
 
 
 class GlobalAttention(Attention):

@@ -8,14 +8,28 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from repro.config.schema.checks import part_of
+from repro.config.schema.seq2seq import Seq2SeqConfig, TranslatorConfig
 from repro.data.vocabulary import Vocabulary
 from repro.decoding.protocol import StepOutput
 from repro.mappings import ProbabilityMap
 from repro.models.layers import Dropout, dropout_mask, length_mask, lstm_precision, lstm_states
-from repro.models.seq2seq.attention import Attention, AttentionProducts, AttentionState
+from repro.models.seq2seq.attention import (
+    Attention,
+    AttentionNormalizer,
+    AttentionProducts,
+    AttentionState,
+    FeedForwardAttention,
+    GlobalAttention,
+)
 from repro.models.seq2seq.fertility import Fertility
 from repro.models.seq2seq.lstm_cell import lstm_cell
 from repro.models.seq2seq.step_products import StepProduct, product_dtype, step_products, sum_dtype
+from repro.models.seq2seq.translator import (
+    LinearTranslator,
+    TranslatorParts,
+    shifted,
+)
 
 
 @dataclass
@@ -110,10 +124,11 @@ class DecoderState:
 
 
 class Decoded(NamedTuple):
-    """Outputs ``o_t`` and attention weights of several steps, and the state after the last."""
+    """Outputs ``o_t`` and attention of several steps, and the state after the last."""
 
     outputs: Tensor  # (rows, steps, units)
-    attention: Tensor  # (rows, steps, source)
+    attention: Tensor  # weights, (rows, steps, source)
+    attention_scores: Tensor  # before the mapping, likewise
     state: DecoderState
 
 
@@ -168,10 +183,11 @@ class InputFeedingDecoder(nn.Module):
         """Take one step after each given symbol, embedded as ``(rows, steps, embedding)``."""
         outputs, attention = [], []
         for step in self._steps(state.source, embedded):
-            weights, state = self._step(state, step)
+            weights, scores, state = self._step(state, step)
             outputs.append(state.feed)
-            attention.append(weights)
-        return Decoded(torch.stack(outputs, dim=1), torch.stack(attention, dim=1), state)
+            attention.append((weights, scores))
+        weights, scores = (torch.stack(one, dim=1) for one in zip(*attention, strict=True))
+        return Decoded(torch.stack(outputs, dim=1), weights, scores, state)
 
     def _steps(self, source: AttentionState, embedded: Tensor) -> list[_Step]:
         """Compute everything that does not depend on earlier steps, for all steps at once."""
@@ -196,8 +212,8 @@ class InputFeedingDecoder(nn.Module):
         layers = zip(*gates, strict=True)
         return [_Step(*step) for step in zip(layers, output, attention, masks, strict=True)]
 
-    def _step(self, state: DecoderState, step: _Step) -> tuple[Tensor, DecoderState]:
-        """Return the attention weights ``(rows, source)`` and the next state."""
+    def _step(self, state: DecoderState, step: _Step) -> tuple[Tensor, Tensor, DecoderState]:
+        """Return attention weights and scores, ``(rows, source)``, and the next state."""
         hidden, cell = [], []
         below = state.feed
         for layer, gates in enumerate(step.gates):
@@ -213,22 +229,15 @@ class InputFeedingDecoder(nn.Module):
                 below, c = lstm_cell(gates.base, product, state.cell[layer])
             hidden.append(below)
             cell.append(c)
-        context, weights = self.attention(below, state.source, step.attention)
+        context, weights, scores = self.attention(below, state.source, step.attention)
         feed = torch.tanh(step.output(below, context))
         if step.masks is not None:
             feed = feed * step.masks[0]
-        return weights, DecoderState(tuple(hidden), tuple(cell), feed, state.source.after(weights))
+        source = state.source.after(weights)
+        return weights, scores, DecoderState(tuple(hidden), tuple(cell), feed, source)
 
 
-@dataclass
-class TeacherForced:
-    """Scores and attention of a batch, given the gold symbols before each target symbol."""
-
-    scores: Tensor  # before the output mapping, (batch, target, vocabulary)
-    attention: Tensor  # (batch, target, source)
-
-
-class Seq2Seq(nn.Module):
+class Seq2Seq(LinearTranslator):
     """LSTM encoder and input-feeding LSTM decoder with any attention and output mapping.
 
     Args:
@@ -265,34 +274,17 @@ class Seq2Seq(nn.Module):
         self.output_mapping = output_mapping
         self.fertility = fertility
 
-    def forward(
-        self,
-        source: Tensor,
-        source_lengths: Tensor,
-        target: Tensor,
-        fertility: Tensor | None = None,
-    ) -> TeacherForced:
-        """Score every target symbol given the gold symbols before it.
-
-        Sources ``(batch, source)`` and targets ``(batch, target)`` are padded ids; targets end in
-        ``</s>``. ``fertility``, like the sources, replaces the bounds of the model's own module.
-        """
-        outputs, attention = self.outputs(source, source_lengths, target, fertility)
-        return TeacherForced(self.scores(outputs), attention)
-
     def outputs(
         self,
         source: Tensor,
         source_lengths: Tensor,
         target: Tensor,
         fertility: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Return the attentional outputs ``(batch, target, hidden)`` and the attention weights."""
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the attentional outputs ``(batch, target, hidden)``, and the attention."""
         state = self.start(source, length_mask(source_lengths, source.shape[1]), fertility)
-        begin = target.new_full((target.shape[0], 1), Vocabulary.BOS)
-        previous = torch.cat([begin, target[:, :-1]], dim=1)
-        decoded = self.decoder(state, self.dropout(self.embedding(previous)))
-        return decoded.outputs, decoded.attention
+        decoded = self.decoder(state, self.dropout(self.embedding(shifted(target))))
+        return decoded.outputs, decoded.attention, decoded.attention_scores
 
     def start(
         self, source: Tensor, source_mask: Tensor, fertility: Tensor | None = None
@@ -309,3 +301,45 @@ class Seq2Seq(nn.Module):
         decoded = self.decoder(state, embedded.unsqueeze(1))
         probs = self.output_mapping(self.scores(decoded.outputs.squeeze(1))).float()
         return StepOutput(probs, decoded.attention.squeeze(1), decoded.state)
+
+
+def build_seq2seq(config: Seq2SeqConfig, parts: TranslatorParts) -> Seq2Seq:
+    """Create the model that a configuration describes, and draw its parameters."""
+    model = Seq2Seq(
+        parts.source_size,
+        parts.target_size,
+        part_of(LstmShape, config),
+        _attention(config, parts.normalizer),
+        parts.output_mapping,
+        parts.fertility,
+        config.output_bias,
+    )
+    _initialize(model, config.init_range)
+    return model
+
+
+def _attention(config: Seq2SeqConfig, normalizer: AttentionNormalizer) -> Attention:
+    size, coverage, of_memory = config.hidden_size, False, False
+    if isinstance(config, TranslatorConfig):
+        coverage, of_memory = config.coverage_vector, config.coverage_of == "memory"
+    if config.attention == "mlp":
+        return FeedForwardAttention(size, size, normalizer, coverage)
+    return GlobalAttention(size, size, normalizer, coverage, of_memory)
+
+
+def _initialize(model: Seq2Seq, bound: float) -> None:
+    """Draw every parameter uniformly from ``[-bound, bound]``, and zero the padding embeddings.
+
+    Parameters of mappings and of a trained fertility model keep their values.
+
+    References:
+        OpenNMT, which the sequence-to-sequence papers use, draws from ``[-0.1, 0.1]``.
+    """
+    for name, parameter in model.named_parameters():
+        if "mapping" not in name and not name.startswith("fertility."):
+            nn.init.uniform_(parameter, -bound, bound)
+    for embedding in (model.encoder.embedding, model.embedding):
+        embedding.weight.data[Vocabulary.PAD].zero_()
+
+
+MODELS = {"seq2seq": build_seq2seq}
