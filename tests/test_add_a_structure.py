@@ -1,33 +1,47 @@
 """The page on adding a structure: its files, unchanged, in a folder of their own."""
 
+from collections import Counter
+from collections.abc import Callable
 from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
 import torch
+from every_structure import all_trees
 from torch import Tensor
+from torch.nn.functional import one_hot
 from tutorial import Page
 
-from repro.losses.structured import SparseMAPLoss, StructuredPerceptronLoss
+from repro.losses.structured import CRFLoss, SparseMAPLoss, StructuredPerceptronLoss
 from repro.structures import STRUCTURES, Structure, sparsemap
 
 TINY = [
     "hardware=cpu", "data.train_premises=10", "model.vector_size=4", "model.hidden_size=3",
     "training.max_epochs=1", "task.stored_examples=5",
 ]  # fmt: skip
+TINY_PARSER = [
+    "hardware=cpu", "model.word_size=4", "model.tag_size=2", "model.lstm_size=4",
+    "model.arc_size=4", "training.max_steps=3", "task.stored_examples=5", "task.compared=0",
+    "task.candidate_iterations=20",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
-    return Page("add-a-structure.md", tmp_path_factory.mktemp("page"), *TINY)
+    return Page("add-a-structure.md", tmp_path_factory.mktemp("page"))
+
+
+def declared(page: Page, name: str) -> Callable[..., Structure]:
+    """The class of a structure of the page."""
+    torch.manual_seed(0)
+    names: dict[str, dict[str, type[Structure]]] = {}
+    exec(page.files[f"repro/structures/{name}.py"], names)  # type: ignore[arg-type]
+    return names["STRUCTURES"][name]
 
 
 @pytest.fixture(scope="module")
 def structure(page: Page) -> Structure:
-    torch.manual_seed(0)
-    names: dict[str, dict[str, type[Structure]]] = {}
-    exec(page.files["repro/structures/monotone.py"], names)  # type: ignore[arg-type]
-    return names["STRUCTURES"]["monotone"]()
+    return declared(page, "monotone")()
 
 
 def every_alignment(rows: int, columns: int) -> Tensor:
@@ -41,9 +55,15 @@ def every_alignment(rows: int, columns: int) -> Tensor:
     return torch.stack(found)
 
 
-def test_it_is_new_and_takes_two_files(page: Page) -> None:
-    assert len(page.files) == 2
-    assert "monotone" not in STRUCTURES
+def projective(heads: tuple[int, ...]) -> bool:
+    """Whether no two arcs of a tree cross."""
+    arcs = [sorted(arc) for arc in enumerate(heads, start=1)]
+    return not any(a < c < b < d for a, b in arcs for c, d in arcs)
+
+
+def test_each_is_new_and_takes_two_files(page: Page) -> None:
+    assert len(page.files) == 2 * 2
+    assert STRUCTURES.keys().isdisjoint({"monotone", "projective"})
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (4, 2), (1, 4)])
@@ -85,15 +105,67 @@ def test_sparsemap_and_losses_by_enumeration(structure: Structure) -> None:
         SparseMAPLoss(structure)(scores[:1], torch.eye(3).long().flip(0)[None])
 
 
+@pytest.mark.parametrize("single_root", [False, True])
+@pytest.mark.parametrize("words", [1, 2, 4])
+def test_trees_by_enumeration(page: Page, words: int, single_root: bool) -> None:
+    trees, size = declared(page, "projective")(single_root), words + 1
+    heads = [tree for tree in all_trees(words, single_root) if projective(tree)]
+    every = one_hot(torch.tensor(heads), size).mT.double()
+    every = torch.cat([torch.zeros(len(heads), size, 1), every], 2)
+    scores = torch.randn(6, size, size, dtype=torch.float64, requires_grad=True)
+    padded = torch.randn(6, size + 2, size + 2, dtype=torch.float64)
+    padded[:, :size, :size] = scores.detach()
+    lengths, values = torch.tensor([words] * 6), torch.einsum("bij,dij->bd", scores, every)
+    best = trees.map(padded, lengths=lengths)
+    assert best[:, 1:size].tolist() == [list(heads[one]) for one in values.argmax(1)]
+    assert (best[:, size:] == -1).all()
+    total = trees.log_partition(padded, lengths=lengths)
+    torch.testing.assert_close(total, values.logsumexp(1))
+    expected = torch.einsum("bd,dij->bij", values.softmax(1), every)
+    torch.testing.assert_close(trees.marginals(scores)[0], expected)
+    solution = sparsemap(trees, scores)
+    assert solution.converged.all()
+    lowered = torch.einsum("bij,dij->bd", scores - solution.marginals, every)
+    mean = ((scores - solution.marginals) * solution.marginals).sum((1, 2))
+    assert (lowered.amax(1) - mean).max() < 1e-9
+    assert torch.autograd.gradcheck(lambda s: sparsemap(trees, s).marginals, scores)
+    for loss in (SparseMAPLoss, CRFLoss):
+        of_heads = loss(trees, reduction="none")(scores, torch.tensor(heads[:1] * 6))
+        assert (of_heads >= 0).all()
+
+
+def test_targets_that_cross_are_refused(page: Page) -> None:
+    loss, scores = SparseMAPLoss(declared(page, "projective")()), torch.zeros(1, 5, 5)
+    with pytest.raises(ValueError, match="is not a valid Projective"):
+        loss(scores, torch.tensor([[3, 4, 0, 3]]))
+
+
 def test_its_commands_run(page: Page) -> None:
     for command in page.commands:
+        page.tiny = TINY if "task=nli_alignment" in command else TINY_PARSER
         page.succeed(*[item.replace("seed=1,2", "seed=1") for item in command])
+    assert {one.status for one in page.runs()} == {"done"}
+    page.tiny = ()
     errors = page.refuse(*page.commands[0], "model.alignment=matching")
     assert "expected 'words', because structure=monotone aligns" in errors
-    records = {one.read_record().settings["structure.name"]: one for one in page.runs()}
-    assert set(records) == {"monotone", "matching"}
+    for task, wrong in (("parsing", "monotone"), ("nli_alignment", "projective")):
+        assert wrong in page.refuse("run", f"task={task}", f"structure={wrong}")
+    trees, others = [], []
     for one in page.runs():
-        assert one.status == "done"
+        parsed = one.read_record().settings["task.name"] == "parsing"
+        (trees if parsed else others).append(one)
+    names = Counter(one.read_record().settings.get("structure.name") for one in trees)
+    assert names == {"projective": 2, None: 2}
+    for one in trees:
+        if one.read_record().settings.get("structure.name"):
+            text = (one.predictions / "test.conllu").read_text("utf-8").strip().split("\n\n")
+            for sentence in text:
+                rows = [line.split("\t") for line in sentence.split("\n") if line[0] != "#"]
+                heads = tuple(int(row[6]) for row in rows)
+                assert projective(heads)
+                assert heads.count(0) == 1
+    records = {one.read_record().settings["structure.name"]: one for one in others}
+    assert set(records) == {"monotone", "matching"}
     rows = records["monotone"].read_attention()
     for row in rows:
         weights = np.array(row["premise_to_hypothesis"])

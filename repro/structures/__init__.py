@@ -2,7 +2,13 @@
 
 from repro.mappings import ConvergenceWarning
 from repro.structures.active_set import Solution, sparsemap
-from repro.structures.families import STRUCTURES, Arborescence, LinearChain, Matching
+from repro.structures.families import (
+    STRUCTURES,
+    Arborescence,
+    HeadStructure,
+    LinearChain,
+    Matching,
+)
 from repro.structures.problem import InfeasibleError
 from repro.structures.structure import Structure
 
@@ -10,6 +16,7 @@ __all__ = [
     "STRUCTURES",
     "Arborescence",
     "ConvergenceWarning",
+    "HeadStructure",
     "InfeasibleError",
     "LinearChain",
     "Matching",

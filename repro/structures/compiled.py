@@ -1,6 +1,6 @@
 """Structures with compiled oracles and solvers; see :mod:`repro.structures.kernels`."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,12 +26,7 @@ class CompiledStructure(Structure):
 
     A vertex has one integer for each of ``V`` decisions: the tag of an item, the head of a word,
     the column of a row. Entries of padding are -1.
-
-    Attributes:
-        first: first entry of a vertex that is a decision; those before it are padding.
     """
-
-    first: ClassVar[int] = 0
 
     def best(self, scores: Tensor, lengths: Tensor | None, *additional: Tensor) -> Any:
         """Return the parts of the best structures; see the base class."""
@@ -80,12 +75,8 @@ class CompiledStructure(Structure):
         lengths: Tensor | None = None,
     ) -> Tensor:
         """Check a target ``(B, S)``, and set its padding to -1; see the base class."""
-        check_target(target, tuple(unary.shape[:2]), unary)
-        rows = self.problem(unary, None, lengths).sizes[:, :1].to(target.device)
-        positions = torch.arange(target.size(1), device=target.device)
-        vertex = target.masked_fill((positions < self.first) | (positions >= rows), -1)
-        outside = ((vertex < -1) | (vertex >= unary.size(2))).any(-1)
-        refuse_targets(vertex, outside, f"has entries outside 0..{unary.size(2) - 1}")
+        rows = self.problem(unary, None, lengths).sizes[:, :1]
+        vertex = checked_choices(target, unary, rows)
         self.refuse_invalid(vertex, lengths, 2 * self.indicator(vertex, unary.detach()) - 1)
         return vertex
 
@@ -100,6 +91,16 @@ class CompiledStructure(Structure):
         pairs = np.where(vertices[:, 1:] >= 0, vertices[:, :-1] * m + vertices[:, 1:], -1)
         shape = (len(problem.additional), max(n - 1, 0), m * m)
         return [own, Layout(SEQUENCE, np.full((batch, 2), shape[1:]), pairs, shape)]
+
+
+def checked_choices(target: Tensor, unary: Tensor, rows: Tensor, first: int = 0) -> Tensor:
+    """Check the entries ``first`` to ``rows``, ``(B, 1)``, of a target; set the others to -1."""
+    check_target(target, tuple(unary.shape[:2]), unary)
+    positions = torch.arange(target.size(1), device=target.device)
+    vertex = target.masked_fill((positions < first) | (positions >= rows.to(target.device)), -1)
+    outside = ((vertex < -1) | (vertex >= unary.size(2))).any(-1)
+    refuse_targets(vertex, outside, f"has entries outside 0..{unary.size(2) - 1}")
+    return vertex
 
 
 def gathered(scores: Tensor, vertex: Tensor) -> Tensor:

@@ -1,6 +1,8 @@
 """Families of structures with a compiled oracle: tag sequences, dependency trees, matchings."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,6 +12,7 @@ from torch.nn.functional import pad
 from repro.structures.compiled import (
     NO_TRANSITIONS,
     CompiledStructure,
+    checked_choices,
     gathered,
     weighted_parts,
 )
@@ -133,19 +136,17 @@ def _grid(vertex: Tensor) -> tuple[Tensor, Tensor]:
     return batch.view(-1, *[1] * (vertex.dim() - 1)), items
 
 
-class Arborescence(CompiledStructure):
-    """Dependency tree of ``n`` words and a root (Niculae et al. 2018, §2.2, "Non-projective ...").
+class HeadStructure(Structure):
+    """Base class of families of dependency trees, over ``n`` words and a root.
 
     Unary parts ``(B, n + 1, n + 1)``: the arc from the head (row) to the modifier (column), where
     0 is the root. Column 0 and the diagonal are not arcs: their scores are ignored and their
     marginals are zero. Vertices ``(B, n + 1)`` hold the head of each word, and -1 for the root.
-    ``lengths`` counts words. The oracle is Chu-Liu and Edmonds' algorithm.
+    ``lengths`` counts words. A subclass defines :meth:`best`, as for every structure.
 
     Args:
         single_root: whether the root has exactly one child.
     """
-
-    first = 1
 
     def __init__(self, single_root: bool = False) -> None:
         self.single_root = single_root
@@ -156,26 +157,33 @@ class Arborescence(CompiledStructure):
         additional: Tensor | None = None,
         lengths: Tensor | None = None,
         mask: Tensor | None = None,
-    ) -> Problem:
-        """Check scores ``(B, n + 1, n + 1)``; see the base class."""
-        no_additional(additional, "Arborescence")
+    ) -> Any:
+        """Check scores ``(B, n + 1, n + 1)``, and forbid what is no arc; see the base class."""
+        scores, words = self._checked(unary, lengths, mask)
+        scores = scores.masked_fill(torch.eye(scores.size(1), dtype=torch.bool), -torch.inf)
+        scores[:, :, 0] = -torch.inf
+        grid = (words + 1).expand(-1, 2)
+        return replace(super().problem(scores, additional, grid), lengths=words.squeeze(1))
+
+    def _checked(
+        self, unary: Tensor, lengths: Tensor | None, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Check scores and lengths; return them, the latter as ``(B, 1)``."""
         scores = checked_unary(unary, mask, "B n+1 n+1")
         batch, rows, columns = scores.shape
         if rows != columns or rows == 0:
             raise ValueError(f"arcs (B, n+1, n+1) expected, got {tuple(scores.shape)}")
-        words = checked_lengths(lengths, batch, (rows - 1,))
-        code = SINGLE_ROOT if self.single_root else ARBORESCENCE
-        sizes = (words + 1).expand(batch, 2).contiguous()
-        return Problem(code, scores, NO_TRANSITIONS, sizes, rows - 1)
+        return scores, checked_lengths(lengths, batch, (rows - 1,))
 
-    def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
-        """Prepend the root, whose head is -1; see the base class."""
-        root = stored.new_full((*stored.shape[:-1], 1), -1)
-        return torch.cat([root, stored], dim=-1).to(torch.int64)
+    def vertices(self, stored: Tensor, problem: Any) -> Tensor:
+        """Find the head of each word in 0/1 parts; see the base class."""
+        parts = super().vertices(stored, problem).unflatten(-1, problem.groups[0].shape[1:])
+        return torch.where(parts.any(-2), parts.argmax(-2), -1)
 
     def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
         """Sum the scores of arcs; see the base class."""
-        return super().score(vertex, unary.transpose(-1, -2), additional)
+        no_additional(additional, type(self).__name__)
+        return gathered(unary.transpose(-1, -2), vertex)
 
     def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
         """Sum the weights of the trees that contain each arc; see the base class."""
@@ -191,7 +199,39 @@ class Arborescence(CompiledStructure):
         """Check heads, ``(B, n)`` of the words or ``(B, n + 1)`` with the root; see the base."""
         if target.dim() == 2 and target.size(1) == unary.size(1) - 1:
             target = pad(target, (1, 0), value=-1)
-        return super().checked_target(target, unary, additional, lengths)
+        _, words = self._checked(unary, lengths, None)
+        vertex = checked_choices(target, unary, words + 1, 1)
+        self.refuse_invalid(vertex, lengths, 2 * self.indicator(vertex, unary.detach()) - 1)
+        return vertex
+
+
+class Arborescence(HeadStructure, CompiledStructure):
+    """Dependency tree (Niculae et al. 2018, §2.2, "Non-projective ..."), in the form of its base.
+
+    The oracle is Chu-Liu and Edmonds' algorithm.
+
+    Args:
+        single_root: whether the root has exactly one child.
+    """
+
+    def problem(
+        self,
+        unary: Tensor,
+        additional: Tensor | None = None,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Problem:
+        """Check scores ``(B, n + 1, n + 1)``; see the base class."""
+        no_additional(additional, "Arborescence")
+        scores, words = self._checked(unary, lengths, mask)
+        code = SINGLE_ROOT if self.single_root else ARBORESCENCE
+        sizes = (words + 1).expand(-1, 2).contiguous()
+        return Problem(code, scores, NO_TRANSITIONS, sizes, scores.size(1) - 1)
+
+    def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
+        """Prepend the root, whose head is -1; see the base class."""
+        root = stored.new_full((*stored.shape[:-1], 1), -1)
+        return torch.cat([root, stored], dim=-1).to(torch.int64)
 
     def log_partition(
         self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
@@ -236,5 +276,9 @@ class Matching(CompiledStructure):
         return vertices.scatter_(-1, places, values)[..., :rows]
 
 
-STRUCTURES: dict[str, Callable[..., Structure]] = {"matching": Matching}
-"""Structures over the word pairs of two sentences, by the name that ``structure=`` takes."""
+STRUCTURES: dict[str, Callable[..., Structure]] = {
+    "matching": Matching,
+    "arborescence": Arborescence,
+}
+"""Structures over the word pairs of two sentences, or the heads of one, by name in ``structure=``.
+"""

@@ -72,7 +72,7 @@ _BOUNDED: dict[str, Callable[[], Any]] = {
 _ALPHA = {"sparsemax": 2.0}
 """α of the entmax losses that have a name of their own."""
 
-_STRUCTURED: dict[str, Callable[..., StructuredLoss]] = {
+_STRUCTURED: dict[str, type[StructuredLoss]] = {
     "structured_perceptron": StructuredPerceptronLoss,
     "structured_svm": StructuredSVMLoss,
     "crf": CRFLoss,
@@ -144,13 +144,17 @@ def build_linear_loss(config: FenchelYoungLossConfig, ignore_index: int) -> Line
     return LinearEntmaxLoss(alpha, ignore_index, reduction="none")
 
 
-def build_structure(config: StructureConfig) -> Structure:
+def build_structure(config: StructureConfig, **given: Any) -> Structure:
     """Create the structure that a ``structure`` configuration names.
+
+    Args:
+        config: its name and settings.
+        given: further settings, of the task.
 
     Raises:
         ConfigError: there is no structure of this name.
     """
-    settings = asdict(config)
+    settings = asdict(config) | given
     known = STRUCTURES | _extensions(repro.structures, "STRUCTURES")
     structure: Structure = _built(known, "structure", settings)
     return structure
@@ -160,10 +164,14 @@ def build_structured_loss(config: StructuredLossConfig, structure: Structure) ->
     """Create the loss, one value per instance, that a structured ``loss`` configuration names.
 
     Raises:
-        ConfigError: there is no structured loss of this name.
+        ConfigError: there is no structured loss of this name, or the structure lacks its sum.
     """
     settings = asdict(config)
     loss = _known(_STRUCTURED, "structured loss", settings.pop("name"))
+    sums = type(structure).log_partition is not Structure.log_partition
+    if issubclass(loss, MarginCRFLoss) and not sums:
+        name = type(structure).__name__
+        raise ConfigError(f"loss={config.name}: {name} defines no log_partition")
     return loss(structure, reduction="none", **settings)
 
 

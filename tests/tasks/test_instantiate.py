@@ -16,7 +16,7 @@ from repro.losses.structured import (
 )
 from repro.mappings import Entmax, SqPnormMax, csoftmax, csparsemax, entmax, normmax, sparsemax
 from repro.mappings._published import FistaPnormMax, PublishedEntmax
-from repro.structures import Arborescence
+from repro.structures import Arborescence, Matching
 from repro.tasks.instantiate import (
     build_bounded_mapping,
     build_linear_loss,
@@ -135,3 +135,10 @@ def test_a_published_solver_keeps_its_own_loss() -> None:
 def test_an_unknown_or_bounded_mapping_is_refused_with_the_choices(name: str) -> None:
     with pytest.raises(ConfigError, match="softmax, sparsemax, entmax"):
         build_mapping(MappingConfig(name=name))
+
+
+def test_a_loss_of_sums_needs_a_structure_that_has_them() -> None:
+    loss = compose_run(["task=parsing", "loss=crf"]).loss
+    assert isinstance(build_structured_loss(loss, Arborescence()), CRFLoss)
+    with pytest.raises(ConfigError, match="log_partition"):
+        build_structured_loss(loss, Matching())

@@ -309,3 +309,7 @@ def test_a_preparation_that_no_run_wrote_is_refused(name: str, value: object) ->
     assert restored_treebank(whole).encoder.frequency == [0] * 5
     with pytest.raises(ValueError, match=name if name != "tags" else "vocabulary"):
         restored_treebank({**whole, name: value})
+
+
+def test_the_default_structure_has_one_identity(tmp_path: Path) -> None:
+    assert config(tmp_path, "structure=arborescence").structure is None

@@ -72,11 +72,16 @@ class PairStructureConfig(StructureConfig):
 
 
 @dataclass
+class HeadStructureConfig(StructureConfig):
+    """A structure of dependency trees, a ``HeadStructure``; the task sets its ``single_root``."""
+
+
+@dataclass
 class DecodingConfig:
     """Settings of the search for outputs."""
 
 
 SCHEMAS: dict[str, dict[str, type]] = {
     "data": {"data": DataConfig},
-    "structure": {"pairs": PairStructureConfig},
+    "structure": {"pairs": PairStructureConfig, "heads": HeadStructureConfig},
 }

@@ -6,7 +6,7 @@ from typing import ClassVar
 from omegaconf import MISSING
 
 from repro.config.schema.checks import choice, identifier, number
-from repro.config.schema.groups import DataConfig, ModelConfig, TaskConfig
+from repro.config.schema.groups import DataConfig, HeadStructureConfig, ModelConfig, TaskConfig
 from repro.config.schema.loss import StructuredLossConfig
 from repro.config.schema.run import RunConfig
 
@@ -50,7 +50,7 @@ class ParserConfig(ModelConfig):
 
 @dataclass
 class ParsingConfig(TaskConfig):
-    """Non-projective dependency parsing with gold words and tags.
+    """Dependency parsing with gold words and tags.
 
     Attributes:
         reduction: reduction of the losses of a batch: ``sum`` or ``mean``.
@@ -80,12 +80,19 @@ class ParsingConfig(TaskConfig):
 
 @dataclass
 class ParsingRun(RunConfig):
-    """A run of dependency parsing."""
+    """A run of dependency parsing, by arborescences unless there is a ``structure``."""
 
     task: ParsingConfig = MISSING
     data: TreebankConfig = MISSING
     loss: StructuredLossConfig = MISSING
     model: ParserConfig = MISSING
+    structure: HeadStructureConfig | None = None
+
+    def __post_init__(self) -> None:
+        """Write arborescences, the default, as ``null``: a run of either form has one identity."""
+        super().__post_init__()
+        if self.structure is not None and self.structure.name == "arborescence":
+            self.structure = None
 
 
 RUNS = (ParsingRun,)

@@ -10,6 +10,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from repro.config.schema.groups import HeadStructureConfig
 from repro.config.schema.loss import SparseMAPLossConfig
 from repro.config.schema.parsing import ParsingConfig, ParsingRun
 from repro.data.batching import TreeBatch, collate_trees, epoch_batches, word_batches
@@ -28,7 +29,7 @@ from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.models.parser import LstmParser
 from repro.results import OWN_SPLIT, RunFolder
 from repro.results.prediction import AttentionMap, Candidate, Prediction, Wanted
-from repro.structures import Arborescence, ConvergenceWarning, Solution, sparsemap
+from repro.structures import ConvergenceWarning, Solution, sparsemap
 from repro.tasks.common import (
     LazyBatches,
     Stopwatch,
@@ -37,7 +38,7 @@ from repro.tasks.common import (
     each_line,
     heaviest,
 )
-from repro.tasks.instantiate import build_structured_loss
+from repro.tasks.instantiate import build_structure, build_structured_loss
 from repro.tasks.parsing.corpus import encode_treebank, restored_treebank
 from repro.tasks.protocol import Scores
 from repro.training import distributed
@@ -94,7 +95,7 @@ def heads_of(vertices: Tensor, lengths: Tensor) -> list[list[int]]:
     """Return the heads of the words of each sentence, without root and padding.
 
     Args:
-        vertices: heads with root and padding as in ``Arborescence.map``, shape ``(B, n + 1)``.
+        vertices: heads with root and padding as in ``HeadStructure.map``, shape ``(B, n + 1)``.
         lengths: number of words, shape ``(B,)``.
     """
     pairs = zip(vertices.tolist(), lengths.tolist(), strict=True)
@@ -174,10 +175,11 @@ class ParsingTask:
             arc_size=model.arc_size,
             word_dropout=model.word_dropout,
         ).to(device)
-        trained = Arborescence(single_root=self.settings.train_single_root)
+        kind = config.structure or HeadStructureConfig("arborescence")
+        trained = build_structure(kind, single_root=self.settings.train_single_root)
         self.criterion = build_structured_loss(config.loss, trained)
         self.criterion.check_targets = False  # the reader of treebanks refuses all but trees
-        self.structure = Arborescence(single_root=self.settings.single_root)
+        self.structure = build_structure(kind, single_root=self.settings.single_root)
         sparse = isinstance(config.loss, SparseMAPLossConfig)
         # Structure whose SparseMAP solutions are analyzed, for SparseMAP losses only.
         self.candidates = trained if sparse else None
