@@ -14,6 +14,10 @@ TINY = [
     "model.hidden_size=4", "model.layers=1", "training.max_steps=1", "decoding.max_length=3",
     "decoding.max_hypotheses=4",
 ]  # fmt: skip
+TINY_TRANSLATION = [
+    "hardware=cpu", "model.embedding_size=4", "model.hidden_size=4", "decoding.max_length=3",
+    "decoding.beam_size=1", "task.stored_examples=0", "training.max_steps=1",
+]  # fmt: skip
 BUILD = """
 mapping = build_mapping(compose_run(["mapping=lengthmax", "mapping.scale=2"]).mapping)
 print(mapping(torch.tensor([1.0, 0.0, 0.0, 0.0])).tolist())
@@ -37,22 +41,19 @@ def test_a_mapping_in_a_folder_of_its_own_is_three_files(page: Page) -> None:
 
 
 def test_a_mapping_inside_the_package_is_five_files(page: Page) -> None:
-    """Normmax has no kernel: besides its files only the shared reference and schema name it."""
+    """Normmax has no kernel and one setting, ``alpha``."""
     inside = page.text[page.text.index("## Inside the package") :]
     table = re.findall(r"^\| `(\S+)` \|", inside, re.MULTILINE)
     assert len(table) == 5
     listed = {path.replace("/_<name>", "/_norm").replace("<name>", "normmax") for path in table}
-    assert [path for path in listed if not (ROOT / path).exists()] == []
     naming = {
         path.relative_to(ROOT).as_posix()
         for folder in ("repro/mappings", "repro/config", "repro/tasks", "conf", "docs/mappings")
         for path in (ROOT / folder).rglob("*.*")
         if path.suffix in (".py", ".yaml", ".md")
-        and re.search(r"\bnormmax\b", path.read_text(encoding="utf-8"))
+        and re.search(r"\b[Nn]ormmax\b", path.read_text(encoding="utf-8"))
     }
-    shared = {"repro/mappings/_reference.py", "repro/config/schema/mapping.py"}
-    overview = "docs/mappings/README.md"
-    assert naming - shared - {overview} <= listed
+    assert naming == listed
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -82,7 +83,7 @@ def test_a_name_that_exists_is_refused(page: Page) -> None:
 
 
 BARE = """
-from repro.mappings import ProbabilityMap, softmax
+from repro.mappings import MappingSpec, ProbabilityMap, softmax
 
 
 class Bare(ProbabilityMap):
@@ -90,8 +91,30 @@ class Bare(ProbabilityMap):
         return softmax(scores, mask=mask, dim=dim)
 
 
-MAPPINGS = {"bare": Bare}
+MAPPINGS = [MappingSpec("bare", Bare)]
 """
+
+
+def test_an_entry_of_another_type_is_refused(page: Page) -> None:
+    page.write(
+        "repro/mappings/bare.py", BARE.replace('[MappingSpec("bare", Bare)]', "{'bare': Bare}")
+    )
+    page.write("conf/mapping/bare.yaml", "defaults: [base_unbounded, _self_]\nname: bare\n")
+    assert "'bare'" in page.run("run", "mapping=bare").stderr
+
+
+BOUNDED = """
+from repro.mappings import Csparsemax, MappingSpec
+
+MAPPINGS = [MappingSpec("again", Csparsemax, bounded=True)]
+"""
+
+
+def test_a_mapping_may_have_bounds(page: Page) -> None:
+    page.write("repro/mappings/again.py", BOUNDED)
+    page.write("conf/mapping/again.yaml", "defaults: [base_bounded, _self_]\nname: again\n")
+    page.tiny = TINY_TRANSLATION
+    page.succeed("run", "task=nmt", "mapping=again", "model.fertility.strategy=constant")
 
 
 def test_attention_needs_no_regularizer_and_a_loss_does(page: Page) -> None:

@@ -30,6 +30,7 @@ from repro.mappings import (
     MAPPINGS,
     Entmax,
     LearnedAlphaEntmax,
+    MappingSpec,
     ProbabilityMap,
     SqPnormMax,
 )
@@ -57,17 +58,12 @@ def _sq_pnorm_max(
     return SqPnormMax(p, gamma) if solver == "exact" else FistaPnormMax(p, gamma, tolerance)
 
 
-_MODULES: dict[str, Callable[..., ProbabilityMap]] = {
-    # A bounded mapping takes upper bounds in every call, which plain attention does not have.
-    **{name: spec.module for name, spec in MAPPINGS.items() if not spec.bounded},
+_CONFIGURED: dict[str, Callable[..., ProbabilityMap]] = {
     "entmax": _entmax,
     "sq_pnorm_max": _sq_pnorm_max,
     "learned_alpha_entmax": LearnedAlphaEntmax,
 }
-
-_BOUNDED: dict[str, Callable[[], Any]] = {
-    name: spec.module for name, spec in MAPPINGS.items() if spec.bounded
-}
+"""Mappings whose settings are not those of the module alone, or that share a module."""
 
 _ALPHA = {"sparsemax": 2.0}
 """α of the entmax losses that have a name of their own."""
@@ -83,7 +79,7 @@ _STRUCTURED: dict[str, type[StructuredLoss]] = {
 
 
 @cache
-def _extensions(package: ModuleType, attribute: str) -> dict[str, Callable[..., Any]]:
+def _extensions(package: ModuleType, attribute: str) -> dict[str, Any]:
     """Collect ``attribute`` of the modules that ``REPRO_EXTENSIONS`` has for a package.
 
     They are imported when a mapping or structure is built, because :mod:`repro.mappings` and
@@ -115,7 +111,7 @@ def build_bounded_mapping(config: BoundedConfig) -> ProbabilityMap:
     Raises:
         ConfigError: there is no such mapping.
     """
-    return _known(_BOUNDED, "mapping", config.name)()
+    return _known(_modules(bounded=True), "mapping", config.name)()
 
 
 def build_loss_mapping(config: FenchelYoungLossConfig) -> ProbabilityMap:
@@ -188,9 +184,20 @@ def build_translator(config: SequenceModelConfig, parts: TranslatorParts) -> Tra
 
 def _mapping(config: MappingConfig | FenchelYoungLossConfig) -> ProbabilityMap:
     settings = asdict(config)
-    known = _MODULES | _extensions(repro.mappings, "MAPPINGS")
-    mapping: ProbabilityMap = _built(known, "mapping", settings)
+    mapping: ProbabilityMap = _built(_modules() | _CONFIGURED, "mapping", settings)
     return mapping
+
+
+def _modules(bounded: bool = False) -> dict[str, Callable[..., ProbabilityMap]]:
+    """Collect the modules of all mappings with upper bounds, or of those without.
+
+    A bounded mapping takes bounds in every call, which plain attention does not have.
+    """
+    specs = MAPPINGS | _extensions(repro.mappings, "MAPPINGS")
+    for name, spec in specs.items():
+        if not isinstance(spec, MappingSpec):
+            raise ConfigError(f"mapping {name!r} is declared by {spec!r}; expected a MappingSpec")
+    return {name: spec.module for name, spec in specs.items() if spec.bounded == bounded}
 
 
 def _built(choices: Mapping[str, Callable[..., Any]], kind: str, settings: dict[str, Any]) -> Any:

@@ -15,7 +15,12 @@ from torch import Tensor
 from benchmarks.accuracy import Case, extended
 from benchmarks.high_precision import Row, powers, scatter
 from repro import mappings
-from repro.mappings import _reference as slow
+from repro.mappings._bounded import (
+    budget_by_bisection,
+    csoftmax_by_bisection,
+    csparsemax_by_bisection,
+)
+from repro.mappings._grouped import fusedmax_by_splitting, oscarmax_by_pooling
 
 
 def sq_pnorm_max(scores: Row, p: float) -> Row:
@@ -103,7 +108,7 @@ def _budget(k: float) -> Case:
     return Case(
         f"budget, k = {k:g}",
         lambda scores: mappings.budget(scores, total(scores.size(-1))),
-        _in_double(lambda scores: slow.budget_by_bisection(scores, total(scores.size(-1)))),
+        _in_double(lambda scores: budget_by_bisection(scores, total(scores.size(-1)))),
         lambda probs, vector: free_product(((probs > 0) & (probs < 1)) * 1.0, vector),
         total,
     )
@@ -122,9 +127,9 @@ def _grouped(name: str, reference: Callable[..., Tensor], lam: float) -> Case:
 
 OTHERS = (
     *map(_sq_pnorm, (1.1, 1.8)),
-    _bounded("csoftmax", slow.csoftmax_by_bisection),
-    _bounded("csparsemax", slow.csparsemax_by_bisection),
+    _bounded("csoftmax", csoftmax_by_bisection),
+    _bounded("csparsemax", csparsemax_by_bisection),
     *map(_budget, (0.75, 3.0)),
-    *(_grouped("fusedmax", slow.fusedmax_by_splitting, lam) for lam in (0.1, 2.0)),
-    *(_grouped("oscarmax", slow.oscarmax_by_pooling, lam) for lam in (0.01, 0.2)),
+    *(_grouped("fusedmax", fusedmax_by_splitting, lam) for lam in (0.1, 2.0)),
+    *(_grouped("oscarmax", oscarmax_by_pooling, lam) for lam in (0.01, 0.2)),
 )

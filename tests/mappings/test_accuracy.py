@@ -13,7 +13,7 @@ from hard_rows import hard_rows, tied_above_two
 from benchmarks import high_precision
 from benchmarks.accuracy import CASES, measure
 from repro.mappings import csparsemax, entmax, fusedmax, sparsemax
-from repro.mappings._reference import sparsemax_by_sorting
+from repro.mappings._entmax import sparsemax_by_sorting
 from repro.mappings.kernels import dispatch
 
 pytestmark = pytest.mark.skipif(

@@ -13,7 +13,7 @@ from tolerances import ABSOLUTE, GRADIENT, LOSS, assert_close
 from torch.autograd import gradcheck, gradgradcheck
 
 from repro.mappings import Oscarmax, fusedmax, oscarmax, sparsemax
-from repro.mappings._reference import sparsemax_by_sorting
+from repro.mappings._entmax import sparsemax_by_sorting
 from repro.mappings._segments import decreasing_blocks
 
 INF = math.inf

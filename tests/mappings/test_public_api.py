@@ -1,6 +1,7 @@
 """The public names and their signatures."""
 
 import inspect
+import re
 
 import pytest
 
@@ -36,8 +37,8 @@ SIGNATURES = {
     "ProbabilityMap.omega": "self, probs, dim=-1",
     "ProbabilityMap.conjugate_centered": "self, centered, probs, dim=-1",
     "MappingSpec": (
-        "name, module, function, reference, sparse, color, marker, bounded=False, sequential=False,"
-        " line='-'"
+        "name, module, function=..., reference=..., sparse=True, bounded=False, sequential=False,"
+        " kernel=False"
     ),
 }
 
@@ -56,7 +57,7 @@ def test_signature(path):
     signature = inspect.signature(found)
     bare = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
     shown = signature.replace(parameters=bare, return_annotation=signature.empty)
-    assert str(shown) == f"({SIGNATURES[path]})"
+    assert re.sub(r"<function .*?>", "...", str(shown)) == f"({SIGNATURES[path]})"
 
 
 def test_registry():
@@ -64,5 +65,3 @@ def test_registry():
         assert spec.name == name
         assert isinstance(spec.module(), mappings.ProbabilityMap)
         assert spec.module().bounded == spec.bounded
-    looks = [(spec.color, spec.marker) for spec in mappings.MAPPINGS.values()]
-    assert len(set(looks)) == len(looks)

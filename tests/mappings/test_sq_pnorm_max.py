@@ -8,8 +8,7 @@ from tolerances import ABSOLUTE, SUM, assert_close
 from torch.autograd import gradcheck, gradgradcheck
 
 from repro.mappings import sparsemax, sq_pnorm_max
-from repro.mappings._norm import PnormFunction
-from repro.mappings._reference import sq_pnorm_max_by_bisection
+from repro.mappings._norm import PnormFunction, sq_pnorm_max_by_bisection
 
 NORMS = (1.1, 1.3, 1.5, 1.8)
 

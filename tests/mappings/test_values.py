@@ -23,14 +23,10 @@ from repro.mappings import (
     sparsemax,
     sq_pnorm_max,
 )
-from repro.mappings._reference import (
-    budget_by_bisection,
-    entmax_by_bisection,
-    fusedmax_by_splitting,
-    normmax_by_bisection,
-    oscarmax_by_pooling,
-    sq_pnorm_max_by_bisection,
-)
+from repro.mappings._bounded import budget_by_bisection
+from repro.mappings._entmax import entmax_by_bisection
+from repro.mappings._grouped import fusedmax_by_splitting, oscarmax_by_pooling
+from repro.mappings._norm import normmax_by_bisection, sq_pnorm_max_by_bisection
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
 from repro.mappings.kernels import dispatch
 

@@ -34,7 +34,7 @@ from repro.report.figures.lattice import (
     place,
     walk,
 )
-from repro.report.figures.styles import lines_of, style_of
+from repro.report.figures.styles import STYLES, lines_of, style_of
 from repro.results import ResultsError
 
 Row = dict[str, Any]
@@ -438,8 +438,14 @@ def test_every_kind_has_an_example_or_needs_no_run() -> None:
 
 
 def test_mappings_have_looks_of_their_own() -> None:
-    looks = [(spec.color, spec.line) for spec in MAPPINGS.values()]
-    assert len(looks) == len({*looks})
+    assert {*STYLES} <= {*MAPPINGS}
+    for looks in (
+        {(s.color, s.dashes) for s in STYLES.values()},
+        {(s.color, s.marker) for s in STYLES.values()},
+    ):
+        assert len(looks) == len(STYLES)
+    own = [style_of(name) for name in ("lengthmax", "topmax", "lengthmax")]
+    assert own[0] == own[2] != own[1]
     assert style_of("entmax", 1.0) == style_of("softmax")
     assert style_of("entmax", 2.0) == style_of("sparsemax")
     same = lines_of({"newton": style_of("entmax"), "sorting": style_of("entmax")})

@@ -53,8 +53,8 @@ class LearnedAlphaConfig(UnboundedConfig):
 
 
 @dataclass
-class NormmaxConfig(UnboundedConfig):
-    """Normmax; ``alpha`` is the order of the norm, which is strictly convex on the simplex."""
+class AlphaConfig(UnboundedConfig):
+    """A mapping with an order ``alpha`` above 1, such as that of a strictly convex norm."""
 
     alpha: float = number("(1, inf)", 2.0)
 
@@ -110,7 +110,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "gamma": GammaConfig,
         "entmax": EntmaxConfig,
         "learned_alpha": LearnedAlphaConfig,
-        "normmax": NormmaxConfig,
+        "alpha": AlphaConfig,
         "fusedmax": FusedmaxConfig,
         "oscarmax": OscarmaxConfig,
         "sq_pnorm_max": SqPnormMaxConfig,

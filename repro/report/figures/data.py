@@ -11,7 +11,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import repro.mappings
 from repro.config.experiment import Experiment
 from repro.report.figures.canvas import plain_style
 from repro.report.figures.kinds import NO_RUNS, Figure, FigureRun, FigureRuns, figure_kind
@@ -194,11 +193,10 @@ def refuse_malformed(experiment_name: str) -> Iterator[None]:
 
 @cache
 def _code_digest() -> str:
-    """Hash the drawing code: figure modules, styles of mappings, the version of Matplotlib."""
-    styles = Path(repro.mappings.__file__)
+    """Hash the drawing code: figure modules and the version of Matplotlib."""
     folders = sys.modules[__name__.rpartition(".")[0]].__path__
     files = sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
     found = hashlib.sha256(version("matplotlib").encode())
-    for path in [*files, styles]:
+    for path in files:
         found.update(path.read_bytes())
     return found.hexdigest()

@@ -8,8 +8,7 @@ from pairwise import pairwise
 from tolerances import ABSOLUTE, GRADIENT, assert_close
 
 from repro.mappings import entmax, sparsemax
-from repro.mappings._entmax import apply_jacobian, curvature_in_r
-from repro.mappings._reference import entmax_by_bisection
+from repro.mappings._entmax import apply_jacobian, curvature_in_r, entmax_by_bisection
 from repro.mappings.kernels import dispatch
 
 pytestmark = pytest.mark.usefixtures("poisoned")
