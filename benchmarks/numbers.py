@@ -27,7 +27,6 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from repro import NUMERIC_EPOCH
 from repro.config.experiment import load_experiment
 from repro.data.files import write_if_changed
 from repro.errors import UserError
@@ -38,6 +37,7 @@ from repro.report.matrix import SCALES, answers, claims_matrix
 from repro.report.table import EARLIER, build_table
 from repro.results import Archive
 from repro.results.frame import frame_of, selected
+from repro.version import NUMERIC_EPOCH
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
