@@ -41,7 +41,8 @@ const drawAxes = (svg, points, title, log = false) => {
     add(svg, "line", "", { x1: LEFT, x2: WIDTH - RIGHT, y1: height, y2: height });
     add(svg, "text", short(value), { x: LEFT - 5, y: height + 4, class: "end" });
   }
-  for (const value of ticksOf(...x, false))
+  const whole = points.every(([a]) => Number.isInteger(a)); // epochs and updates
+  for (const value of ticksOf(...x, false).filter((one) => !whole || Number.isInteger(one)))
     add(svg, "text", short(value), { x: place(value, y[0])[0], y: HEIGHT - BOTTOM + 14 });
   add(svg, "text", title, { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 4 });
   return place;
@@ -52,10 +53,14 @@ const drawCharts = (home, runs) => {
   const HUES = [250, 45, 150, 320, 95, 200, 15, 285], DASHES = ["none", "7 3", "2 2.5", "9 3 2 3"];
   const UNITS = [[7200, 3600, "h"], [600, 60, "min"], [0, 1, "s"]];
   const hidden = new Set();
-  const look = (n) => ({
-    style: `--hue: ${HUES[n % HUES.length]}`,
-    "stroke-dasharray": DASHES[Math.floor(n / HUES.length) % DASHES.length],
-  });
+  // Runs that differ in their seed only share a color, and differ in their dashes.
+  const every = runs.map(({ label }) => label.replace(/,? ?seed[ =]\d+/, ""));
+  const kinds = [...new Set(every)], alike = kinds.length > 1;
+  const look = (n) => {
+    const color = alike ? kinds.indexOf(every[n]) : n;
+    const dash = Math.floor(color / HUES.length) + (alike ? every.slice(0, n).filter((kind) => kind === every[n]).length : 0);
+    return { style: `--hue: ${HUES[color % HUES.length]}`, "stroke-dasharray": DASHES[dash % DASHES.length] };
+  };
   home.replaceChildren();
   const controls = add(home, "p", "", { class: "controls" });
   const across = add(add(controls, "label", "x axis "), "select", "", { class: "across" });
