@@ -111,13 +111,13 @@ def test_further_folders_are_searched_in_sweeps(
     further = ["-cd", str(tmp_path)]
     if option == "hydra":
         further = [f"hydra.searchpath=['file://{tmp_path}']"]
-    for sweep, number in (
-        ("mapping=mine,softmax", 2),
-        ("mapping=glob(m*)", 1),
-        ("+experiment=seeds", 3),
+    for sweep, planned in (
+        ("mapping=mine,softmax", "2 runs"),
+        ("mapping=glob(m*)", "1 run"),
+        ("+experiment=seeds", "3 runs"),
     ):
         assert main(["run", "-m", sweep, *further, "--dry-run", f"results_dir={tmp_path}"]) == 0
-        assert f"{number} runs, 0 of them done" in capsys.readouterr().out
+        assert f"{planned}, 0 of them done" in capsys.readouterr().out
     assert main(["run", "+experiment=seeds", *further, "--dry-run", f"results_dir={tmp_path}"]) == 0
     assert "1 run, " in capsys.readouterr().out
 
