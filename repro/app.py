@@ -108,10 +108,10 @@ def _show(arguments: Sequence[str]) -> None:
 def _run(config: RunConfig, overrides: Sequence[str]) -> int:
     """Run a single run and print its metrics; under ``torchrun``, take part in it."""
     from repro.results import RunFolder
-    from repro.results.labels import main_metric
+    from repro.results.labels import main_first, main_metric
     from repro.runs import launch
     from repro.runs.job import locate
-    from repro.runs.show import DIVERGED, main_first, metric_text
+    from repro.runs.show import DIVERGED, metric_text
 
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1  # started by torchrun
     if several:
@@ -127,9 +127,9 @@ def _run(config: RunConfig, overrides: Sequence[str]) -> int:
         if several:
             distributed.same("over")
         record = RunFolder(outcome.folder).read_record()
-        for name, value in main_first(record.metrics, main_metric([record])):
+        for name in main_first(record.metrics, main_metric([record])):
             if name.count("/") < 2:  # leave out parts, such as test/accuracy/english
-                print(f"{name:28} {metric_text(value)}")
+                print(f"{name:28} {metric_text(record.metrics[name])}")
         if record.diverged:
             print(f"repro: {record.run_id}: {DIVERGED}", file=sys.stderr)
     launch.list_artefacts([outcome])

@@ -35,15 +35,22 @@ class Line(NamedTuple):
         authors: authors of the paper.
         strongest: verdict at the largest scale that decides, or else that measures.
         scale: name of that scale; blank if the claim is not measured.
-        published: sign of the published values.
+        published: outcome of the rule for the published values; None if one is not printed.
         signs: sign at each scale of :data:`SCALES`.
     """
 
     authors: str
     strongest: Judged
     scale: str
-    published: str
+    published: Outcome | None
     signs: tuple[str, ...]
+
+    @property
+    def published_sign(self) -> str:
+        """Sign of the published values."""
+        if self.published is None:
+            return NONE
+        return SIGNS[Verdict.HOLDS if self.published.true else Verdict.FAILS]
 
 
 def claims_matrix(results_dir: Path, known: Mapping[str, Sequence[Judged]]) -> list[Line]:
@@ -76,7 +83,7 @@ def claims_matrix(results_dir: Path, known: Mapping[str, Sequence[Judged]]) -> l
             SIGNS.get(found[name].verdict, NONE) if name in found else NONE for name in SCALES
         )
         author = authors.get(one.paper, one.paper)
-        lines.append(Line(author, one, scale, _published_sign(one), signs))
+        lines.append(Line(author, one, scale, published_outcome(one), signs))
     if not any(line.scale for line in lines):
         return []
     order = [*SIGNS, Verdict.NOT_MEASURED, Verdict.NO_PREDICATE]
@@ -107,12 +114,6 @@ def published_outcome(one: Judged) -> Outcome | None:
     """Apply the rule of a claim to the published values; None if one is not printed."""
     cells = PublishedCells(one.experiment, FULL_SCALE, [])
     return judge(one.paper, one.claim, one.experiment, cells).deciding
-
-
-def _published_sign(one: Judged) -> str:
-    if (deciding := published_outcome(one)) is None:
-        return NONE
-    return SIGNS[Verdict.HOLDS if deciding.true else Verdict.FAILS]
 
 
 class Answer(NamedTuple):
@@ -146,7 +147,7 @@ def answers(lines: Sequence[Line]) -> list[Answer]:
         Answer(
             question,
             same[0].authors,
-            joined(_size(one.strongest, published_outcome(one.strongest)) for one in same),
+            joined(_size(one.strongest, one.published) for one in same),
             joined(_size(one.strongest, one.strongest.deciding) for one in same),
             joined(one.scale or NONE for one in same),
             joined(_ANSWERS.get(one.strongest.verdict, "") + _rest(one.strongest) for one in same),

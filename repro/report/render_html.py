@@ -24,7 +24,7 @@ from repro.report.matrix import LEGEND, SCALES, Line, answers, counts
 from repro.report.provenance import GENERATED_SCALE
 from repro.report.sweeps import SweepView
 from repro.results import Record
-from repro.results.labels import main_metric
+from repro.results.labels import main_first, main_metric
 
 _CELL = re.compile(r"([\d.]+)([*°]?)((?: ± [\d.]+)?(?: \(\d+/\d+\))?)([^\d\s]*)")
 """Pattern of a cell: value, sign of significance, spread with count of runs, marks."""
@@ -118,8 +118,7 @@ def html_run(
         listed: whether there are a report, a list of all runs and a page that compares them.
         example: drawing of an output and its attention, inserted unescaped.
     """
-    main = main_metric([record])
-    names = sorted(record.metrics, key=lambda name: (name != main, name[:5] != "test/", name))
+    names = main_first(record.metrics, main_metric([record]))
     metrics = [
         (name, number_text(record.metrics[name], metric_of(name).digits), record.signatures[name])
         for name in names

@@ -109,7 +109,7 @@ def _claims(document: Document) -> list[str]:
         judged, scales = one.strongest, zip(SCALES, one.signs, strict=True)
         signs = [f"**{sign}**" if scale == one.scale else sign for scale, sign in scales]
         text = escape_markdown(f"{judged.claim.text} ({one.authors}, {judged.claim.place})")
-        lines.append(_join([text, one.published, *signs, escape_markdown(judged.word)]))
+        lines.append(_join([text, one.published_sign, *signs, escape_markdown(judged.word)]))
     if document.matrix:
         parts += [f"{counts(document.matrix)}.", "\n".join(lines), escape_markdown(LEGEND)]
     parts += [f"> {GENERATED}"] if generated else []

@@ -1,6 +1,6 @@
 """Short descriptions of runs for lists and displays."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from repro.results.frame import text_of
@@ -33,6 +33,11 @@ def main_metric(records: Sequence[Record]) -> str:
     higher = [f"test/{name}" for name, one in METRICS.items() if one.higher_is_better]
     wanted = (f"test/{select}", *higher, f"dev/{select}", *metrics)
     return next(name for name in wanted if name in metrics)
+
+
+def main_first(names: Iterable[str], main: str | None) -> list[str]:
+    """Sort names of metrics: the main one, those of the test set, the others."""
+    return sorted(names, key=lambda name: (name != main, not name.startswith("test/"), name))
 
 
 def result_text(record: Record) -> str:

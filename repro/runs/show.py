@@ -3,7 +3,7 @@
 import shutil
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from rich.console import Console
 
 from repro.errors import UserError
 from repro.results import Record, ResultsError, RunFolder, find_run, recent_runs, run_folder
-from repro.results.labels import age_text, main_metric, result_text, run_title
+from repro.results.labels import age_text, main_first, main_metric, result_text, run_title
 from repro.results.store import read_settings
 from repro.runs.display import RunState, read_sweep
 from repro.runs.locking import run_state
@@ -139,11 +139,6 @@ def _measured(record: Record) -> Facts:
     }
 
 
-def main_first(metrics: Mapping[str, float], main: str | None) -> list[tuple[str, float]]:
-    """Return the metrics with their values, the main one first, the others by name."""
-    return sorted(metrics.items(), key=lambda pair: (pair[0] != main, pair[0]))
-
-
 def print_run(found: Facts, config: bool = False) -> None:
     """Print the result of :func:`describe`, with the configuration if it is wanted."""
     print(f"{found['run_id']}  {found['status']}  {found['folder'] or 'record only'}")
@@ -156,8 +151,8 @@ def print_run(found: Facts, config: bool = False) -> None:
         print(f"  {key:10} {'; '.join(f'{k}: {v}' for k, v in parts) or value}")
     metrics = found.get("metrics", {})
     width = max(map(len, metrics), default=0)
-    for metric, number in main_first(metrics, found.get("main")):
-        print(f"{metric:{width}} {metric_text(number)}  {found['signatures'][metric]}")
+    for metric in main_first(metrics, found.get("main")):
+        print(f"{metric:{width}} {metric_text(metrics[metric])}  {found['signatures'][metric]}")
     if found.get("diverged"):
         print(DIVERGED)
     for key in ("traceback", *(["config"] if config else [])):

@@ -39,7 +39,7 @@ def test_the_strongest_verdict_is_that_of_the_largest_scale_that_decides(lines: 
 
 
 def test_published_values_agree_with_their_claims(lines: list[Line]) -> None:
-    assert {line.published for line in lines} <= {SIGNS[Verdict.HOLDS], NONE}
+    assert {line.published_sign for line in lines} <= {SIGNS[Verdict.HOLDS], NONE}
 
 
 def test_nothing_measured_is_no_matrix(tmp_path: Path) -> None:

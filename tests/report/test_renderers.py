@@ -409,7 +409,7 @@ def test_claims_come_first_and_hostile_text_stays_text(section: Section) -> None
     row = Judged(HOSTILE, claim, section.experiment, holds, holds, (outcome,), outcome)
     unlinked = replace(row, experiment=replace(section.experiment, artefact=HOSTILE))
     paper = ClaimsOfPaper(HOSTILE, HOSTILE, (row, unlinked), (row,))
-    lines = [Line(HOSTILE, row, "small", "●", ("●", "·", "·"))]
+    lines = [Line(HOSTILE, row, "small", None, ("●", "·", "·"))]
     shown = replace(document(section), claims=(paper,), matrix=lines)
     assert "".join(parse(html_index(lines, ["small"])).text).count(HOSTILE) == 3
     page = html_report(shown)
