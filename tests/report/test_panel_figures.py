@@ -12,6 +12,7 @@ from figure_runs import runs_of
 from repro.config.experiment import Experiment
 from repro.report.figure_view import figure_view
 from repro.report.figures import FigureData, figure_kind
+from repro.report.figures.attention import draw_example
 from repro.report.figures.canvas import plain_style
 from repro.report.figures.comparison import SINK, Sentence, choose_sentences, shown_sentences
 from repro.report.figures.heatmap import clusters
@@ -258,6 +259,16 @@ def test_a_figure_about_repetitions_shows_sentences_with_some() -> None:
     data = figure.gather(runs_of({"softmax": examples}, []))
     assert [one["index"] for one in data["sentences"]] == [1, 0]
     assert NOT_SHOWN not in figure.remark(data)
+
+
+def test_an_alignment_of_two_sentences_is_drawn_as_an_example() -> None:
+    row = {
+        "premise": ["a", "b"], "hypothesis": ["c"], "gold": "neutral", "predicted": "neutral",
+        "premise_to_hypothesis": [[1.0], [0.0]], "hypothesis_to_premise": [[1.0, 0.0]],
+    }  # fmt: skip
+    canvas, description = draw_example(row, "sparsemap")
+    assert "premise: a b" in description
+    assert canvas.svg("example")
 
 
 def test_four_panels_stand_two_by_two_where_four_are_too_wide() -> None:

@@ -52,8 +52,12 @@ def draw_example(row: Row, mapping: str = "") -> tuple[Canvas, str]:
         words = between.join(token for token in source if not is_mark(token))
         texts = {"input": words, "output": prediction_of(row)}
     else:
-        source, output, weights = row["premise"], [str(row["predicted"])], [row["weights"]]
-        texts = {"premise": " ".join(source), "hypothesis": " ".join(row["hypothesis"])}
+        if "weights" in row:
+            source, output, weights = row["premise"], [str(row["predicted"])], [row["weights"]]
+        else:  # an alignment of both sentences
+            source, output = row["hypothesis"], row["premise"]
+            weights = row["premise_to_hypothesis"]
+        texts = {"premise": " ".join(row["premise"]), "hypothesis": " ".join(row["hypothesis"])}
     lines = [f"{name}: {text}" for name, text in {**texts, "gold": row["gold"]}.items()]
     panel = Panel("", mapping, source, output, weights)
     with plain_style():
