@@ -11,7 +11,7 @@ from repro.report.render_html import MAPPINGS_PAGE, digest_of, html_page, source
 if TYPE_CHECKING:
     from torch import Tensor
 
-REACH, SIZE, LEADS, STEPS = 2.0, 195, 4.0, 80
+REACH, SIZE, LEADS, STEPS = 2.0, 155, 4.0, 80
 """Extent of the plane of three scores, its cells in a row; extent and steps of two scores."""
 _SHIFT = 0.0037
 """Shift of the cells off the lines on which scores are equal."""

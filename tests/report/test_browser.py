@@ -262,7 +262,7 @@ def test_all_runs_are_sorted_filtered_and_grouped(tmp_path: Path) -> None:
 def test_a_slider_chooses_among_computed_values(tmp_path: Path) -> None:
     path = write_mapping_page(tmp_path)
     written = path.stat()
-    assert written.st_size < 400_000
+    assert written.st_size < 300_000
     assert write_mapping_page(tmp_path).stat() == written
     points = "document.querySelector('#curve .%s').getAttribute('points')"
     value = "document.getElementById('value').textContent"

@@ -40,7 +40,7 @@ def test_the_page_shows_what_references_compute(place: int) -> None:
 def test_the_page_leads_back_and_its_plane_has_no_visible_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert SIZE > 190  # cells of less than three pixels
+    assert SIZE > 150  # cells of less than four pixels
     monkeypatch.setattr(mapping_page, "mapping_data", lambda: [])
     assert 'href="index.html"' in write_mapping_page(tmp_path).read_text(encoding="utf-8")
 

@@ -185,8 +185,9 @@ class InputFeedingDecoder(nn.Module):
         for step in self._steps(state.source, embedded):
             weights, scores, state = self._step(state, step)
             outputs.append(state.feed)
-            attention.append((weights, scores))
-        weights, scores = (torch.stack(one, dim=1) for one in zip(*attention, strict=True))
+            attention += [weights, scores]
+        # One operator for both, as training needs neither.
+        weights, scores = torch.stack(attention, dim=1).unflatten(1, (-1, 2)).unbind(2)
         return Decoded(torch.stack(outputs, dim=1), weights, scores, state)
 
     def _steps(self, source: AttentionState, embedded: Tensor) -> list[_Step]:

@@ -16,7 +16,7 @@ from repro.models.seq2seq.fertility import Fertility
 
 @dataclass(frozen=True)
 class TranslatorParts:
-    """What a task gives to a model besides its configuration.
+    """Parts that a task gives to a model besides its configuration.
 
     Attributes:
         source_size: number of source symbols.
