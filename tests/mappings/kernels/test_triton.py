@@ -385,6 +385,29 @@ def test_memory_traffic_of_losses_and_softmax(order, held, kernel, request):
         assert softmax["written"] == 4 * scores.numel()
 
 
+@pytest.mark.skipif(not INTERPRETED, reason="counts what the interpreter reads and writes")
+@pytest.mark.parametrize("order", [0.3, 0.5, 1.0, 2.0])
+def test_long_rows_with_few_entries_of_mass_are_read_once(short_chunks, kernel, order):
+    """A row is read again only if more than two entries of a column of the chunks have mass."""
+    scores = 60 * drawn(200, count=6)  # in 13 chunks
+    largest = scores.amax(1)
+    scores[1, 5::16] = largest[1] + torch.arange(13) * 1e-3
+    scores[2, [0, 16, 199]] = largest[2] + torch.tensor([0.1, 0.2, 0.3])
+    for row in (0, 2, 3, 4, 5):
+        with traffic() as moved:
+            found = kernel("entmax_forward", scores[row], order)
+        assert moved == {"read": 4 * 200, "written": 4 * 200}
+        assert_close(found, entmax(scores[row].double(), 1 + order), ABSOLUTE)
+        with traffic() as moved:
+            kernel("fenchel_young", scores[row : row + 1], torch.tensor([3]), order, -100)
+        assert moved["read"] == 4 * 201 + 8
+    with traffic() as moved:
+        found = kernel("entmax_forward", scores[1], order)
+    assert moved["read"] > 4 * 200
+    assert moved["written"] == 4 * 200
+    assert_close(found, entmax(scores[1].double(), 1 + order), ABSOLUTE)
+
+
 def test_group_totals_propagate_bad_gradients(kernel):
     probs = torch.full((2, 300), 1 / 300)
     groups = torch.arange(300, dtype=torch.int32).repeat(2, 1) // 2

@@ -12,7 +12,7 @@ from repro.mappings.kernels.cuda.losses import loss_backward_kernel, loss_kernel
 _RULES = {1.0: 1, 0.5: 2}
 """Rules for ``r`` that need no powers; see ``entmax_solver.py``."""
 _SOFTMAX, _ABOVE_TWO = 5, 4
-_WORK = {_SOFTMAX: policy.EXPONENTIALS, 1: policy.RATIONAL, 2: policy.RATIONAL}
+_WORK = {_SOFTMAX: policy.EXPONENTIALS, 1: policy.SELECTED, 2: policy.SELECTED}
 
 
 def _rule(r: float) -> int:
@@ -52,7 +52,7 @@ def solve(scores: Tensor, r: float | Tensor, *, probs: Tensor | None = None) -> 
     # An ``r`` above one needs double precision.
     itemsize = 8 if rule == _ABOVE_TWO or by_row else probs.element_size()
     run_tiles(
-        forward_kernel, policy.RATIONAL if rule in (1, 2) else policy.POWERS, itemsize, rows,
+        forward_kernel, _WORK.get(rule, policy.SELECTED_POWERS), itemsize, rows,
         probs, *numbers_of(r, rows), single=by_row, RULE=rule, ROWS=by_row,
     )  # fmt: skip
     return probs
@@ -90,7 +90,7 @@ def fenchel_young(scores: Tensor, target: Tensor, r: float, ignored: int) -> tup
     losses = rows.new_empty(target.shape)
     thresholds = rows.new_empty(4, target.numel(), dtype=_precision(rows, rule))
     run_tiles(
-        loss_kernel, _WORK.get(rule, policy.POWERS),
+        loss_kernel, _WORK.get(rule, policy.SELECTED_POWERS),
         thresholds.element_size(), rows, losses, thresholds, target.contiguous(),
         bits(r), ignored, RULE=rule,
     )  # fmt: skip

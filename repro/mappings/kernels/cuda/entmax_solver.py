@@ -1,13 +1,15 @@
 """The kernel of α-entmax, without sorting.
 
-Memory traffic is at least one read and one write of every entry, 8 bytes in single precision.
+Memory traffic is one read and one write of every entry, 8 bytes in single precision. Of a row that
+is too long to be held, the two largest entries of each column over all chunks are: if all that have
+mass are among them, as in rows with a small support, the others need not be read again.
 
 For rows of scaled scores ``w = r (z - max z)`` the unknown is ``c`` in ``(0, 1]`` with
 ``Σ [w + c]_+^{1/r} = 1``. The norm ``‖[w + c]_+‖_{1/r}`` is convex and increasing in ``c`` for
 ``r <= 1``: Newton's method started at ``c = 1`` descends to the root and never passes it (see
 ``_threshold.py``). Entries below ``-c``, hence all more than ``1 / r`` below the maximum, have no
 mass. Each row stops independently of the others. The root for a subset of the entries is an upper
-bound of ``c``: rows that are not held start from it.
+bound of ``c``, and is ``c`` if no other entry is above its negative.
 
 For ``r > 1`` powers are not Lipschitz, and the share of an entry close to the threshold needs more
 digits of its height than ``c`` has. There the unknowns are the lowest entry with mass, found in a
@@ -16,6 +18,8 @@ bracket of the level, and its height.
 Rules: 1 is sparsemax, 2 is 1.5-entmax; 0 is any other ``r`` up to one, whose unknown is
 ``level = -log(c) / r``; 4 is an ``r`` above one; 3 is an ``r`` of each row, some above one.
 """
+
+from typing import Any, NamedTuple
 
 import triton
 import triton.language as tl
@@ -32,8 +36,9 @@ from repro.mappings.kernels.cuda.rows import (
     read_scaled,
     row_parameters,
     scaled,
-    survey_rows,
+    select_rows,
     write,
+    write_pairs,
 )
 
 _PASSES = tl.constexpr(64)  # bounds the loop; Newton's method takes two to ten
@@ -330,37 +335,59 @@ def shares(w, unknown, step, r, RULE: tl.constexpr):
 
 
 @triton.jit
-def solve_rows(
-    chunk, rows, r,
-    RULE: tl.constexpr, LOSS: tl.constexpr, COMPUTE: tl.constexpr,
-    N: tl.constexpr, HELD: tl.constexpr,
-):  # fmt: skip
-    """Solve the rows of a program in the precision ``COMPUTE``.
-
-    Returns:
-        The scaled scores that are held, the two numbers of :func:`shares`, and the sum of the
-        shares; with ``LOSS`` also ``Σ shares w``, and ``(1 - c) / r`` in double precision.
-    """
-    held = scaled(chunk, rows.shift, rows.scale, COMPUTE)
-    head = tl.zeros(r.shape, tl.float64)
+def _has_mass(w, unknown, step, r, RULE: tl.constexpr):
+    """Return whether an entry of each row has mass, by the numbers of :func:`shares`."""
     if RULE == 1 or RULE == 2:
-        unknown = tl.full(r.shape, 1.0, COMPUTE)
-        unknown, step = _rational_threshold(held, rows, unknown, RULE, N, True)
-        if not HELD:
-            unknown, step = _rational_threshold(held, rows, unknown, RULE, N, False)
+        height = (w + unknown) - step
+    else:
+        height = (tl.maximum(w * unknown, -1.0) + 1.0) - step
+        if RULE != 0:
+            height = tl.where(r > 1.0, (w - unknown) + step, height)
+    return height > 0.0
+
+
+class Solution(NamedTuple):
+    """Solution of the rows of a program.
+
+    Attributes:
+        bound: an upper bound of ``c``, or for rules of powers a lower bound of the level.
+        unknown: the first number of :func:`shares`.
+        step: the second one.
+        total: the sum of the shares.
+        moment: ``Σ shares w``, if it is asked for.
+        head: ``(1 - c) / r`` in double precision, if it is asked for.
+    """
+
+    bound: Any
+    unknown: Any
+    step: Any
+    total: Any
+    moment: Any
+    head: Any
+
+
+@triton.jit
+def _solution(
+    held, rows, r, bound,
+    RULE: tl.constexpr, LOSS: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
+):  # fmt: skip
+    """Solve rows, or with ``HELD`` their held entries, from a bound of the unknown."""
+    head = tl.zeros(r.shape, tl.float64)
+    total = tl.zeros(r.shape, held.dtype)
+    moment = total
+    if RULE == 1 or RULE == 2:
+        bound, step = _rational_threshold(held, rows, bound, RULE, N, HELD)
+        unknown = bound
         step, total = _rest(held, rows, unknown, step, RULE, N, HELD)
         if LOSS:
             head = ((1.0 - unknown.to(tl.float64)) + step.to(tl.float64)) / r
     else:
-        unknown, step = tl.zeros(r.shape, COMPUTE), tl.zeros(r.shape, COMPUTE)
+        unknown, step = total, total
         if RULE != 4:
-            level = tl.zeros(r.shape, tl.float64)
-            level, cut = _newton_level(held, rows, r, level, N, True)
-            if not HELD:
-                level, cut = _newton_level(held, rows, r, level, N, False)
-            unknown, step = _growth(r, level).to(COMPUTE), cut.to(COMPUTE)
+            bound, cut = _newton_level(held, rows, r, bound, N, HELD)
+            unknown, step = _growth(r, bound).to(held.dtype), cut.to(held.dtype)
             if LOSS:  # c is (1 - cut) e^{-r level}
-                decay = expm1(-r * level)
+                decay = expm1(-r * bound)
                 head = ((1.0 + decay) * cut - decay) / r
         if RULE != 0:
             low, high = _level_bracket(held, rows, r, N, HELD)
@@ -370,33 +397,70 @@ def solve_rows(
             step = tl.where(r > 1.0, height, step)
             if LOSS:
                 head = ((1.0 - height) + base) / r
-        total = tl.zeros(r.shape, COMPUTE)
-    moment = tl.zeros(r.shape, COMPUTE)
     if LOSS or (RULE != 1 and RULE != 2):
         total = moment
-        for start in range(0, rows.n, N):
-            w = held if HELD else read_scaled(rows, start, N, COMPUTE)
-            share = shares(w, unknown, step, r, RULE)
-            total += tl.sum(share, 1)
+        if HELD:
+            share = shares(held, unknown, step, r, RULE)
+            total = tl.sum(share, 1)
             if LOSS:
-                moment += tl.sum(share * w, 1)
-    return held, unknown, step, total, moment, head
+                moment = tl.sum(share * held, 1)
+        else:
+            for start in range(0, rows.n, N):
+                w = read_scaled(rows, start, N, held.dtype)
+                share = shares(w, unknown, step, r, RULE)
+                total += tl.sum(share, 1)
+                if LOSS:
+                    moment += tl.sum(share * w, 1)
+    return Solution(bound, unknown, step, total, moment, head)
+
+
+@triton.jit
+def solve_rows(
+    selected, rows, r,
+    RULE: tl.constexpr, LOSS: tl.constexpr, COMPUTE: tl.constexpr,
+    N: tl.constexpr, HELD: tl.constexpr,
+):  # fmt: skip
+    """Solve the rows of a program in the precision ``COMPUTE``.
+
+    The solution for the held entries is that of the whole row if no other entry has mass by it.
+    If one has, the row is read again in every pass.
+
+    Returns:
+        The held entries, scaled, the :class:`Solution`, and whether other entries have mass.
+    """
+    held = scaled(selected.scores, rows.shift, rows.scale, COMPUTE)
+    if RULE == 1 or RULE == 2:
+        bound = tl.full(r.shape, 1.0, COMPUTE)
+    else:
+        bound = tl.zeros(r.shape, tl.float64)
+    solution = _solution(held, rows, r, bound, RULE, LOSS, N, True)
+    others = any_of(r < 0.0)  # no row
+    if not HELD:
+        other = tl.max(scaled(selected.other[:, None], rows.shift, rows.scale, COMPUTE), 1)
+        others = any_of(_has_mass(other, solution.unknown, solution.step, r, RULE))
+        if others:
+            solution = _solution(held, rows, r, solution.bound, RULE, LOSS, N, False)
+    return held, solution, others
 
 
 @triton.jit
 def _solve(
-    chunk, rows, out, r, bad, empty,
+    selected, rows, out, r, bad, empty,
     RULE: tl.constexpr, COMPUTE: tl.constexpr,
     N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Compute the rows of a program in the precision ``COMPUTE`` and write them."""
-    held, unknown, step, total, _moment, _head = solve_rows(
-        chunk, rows, r, RULE, False, COMPUTE, N, HELD
-    )
-    factor = normalizer(total, empty, bad)
-    for start in range(0, rows.n, N):
-        w = held if HELD else read_scaled(rows, start, N, COMPUTE)
-        write(out, start, N, shares(w, unknown, step, r, RULE) * factor[:, None])
+    held, solution, others = solve_rows(selected, rows, r, RULE, False, COMPUTE, N, HELD)
+    unknown, step = solution.unknown, solution.step
+    factor = normalizer(solution.total, empty, bad)
+    if HELD:
+        write(out, 0, N, shares(held, unknown, step, r, RULE) * factor[:, None])
+    elif others:
+        for start in range(0, rows.n, N):
+            w = read_scaled(rows, start, N, COMPUTE)
+            write(out, start, N, shares(w, unknown, step, r, RULE) * factor[:, None])
+    else:
+        write_pairs(out, selected.starts, N, shares(held, unknown, step, r, RULE), factor)
 
 
 @triton.jit(do_not_specialize=["stride", "number", "count"])
@@ -419,19 +483,19 @@ def forward_kernel(
     inside = rows < count
     NARROW: tl.constexpr = probs.dtype.element_ty
     out = Rows(probs + rows * n, inside, n)
-    chunk, top, bad = survey_rows(Rows(scores + rows * n, inside, n), N, HELD)
+    selected = select_rows(Rows(scores + rows * n, inside, n), N, HELD)
     parameter = row_parameters(numbers, stride, number, rows, inside, ROWS)
     r = tl.where(parameter > _SMALLEST_R, parameter, _SMALLEST_R)
-    bad = bad | ((parameter >= 0.0) == 0)
-    empty = (top == -float("inf")) & (bad == 0)
-    top = clamped(top, scores.dtype.element_ty)
+    bad = selected.bad | ((parameter >= 0.0) == 0)
+    empty = (selected.top == -float("inf")) & (bad == 0)
+    top = clamped(selected.top, scores.dtype.element_ty)
     scaled_rows = ScaledRows(scores + rows * n, inside, n, top, r)
     if RULE == 4:
-        _solve(chunk, scaled_rows, out, r, bad, empty, 4, tl.float64, N, HELD)
+        _solve(selected, scaled_rows, out, r, bad, empty, 4, tl.float64, N, HELD)
     elif ROWS:
         if any_of(r > 1.0):
-            _solve(chunk, scaled_rows, out, r, bad, empty, 3, tl.float64, N, HELD)
+            _solve(selected, scaled_rows, out, r, bad, empty, 3, tl.float64, N, HELD)
         else:
-            _solve(chunk, scaled_rows, out, r, bad, empty, 0, NARROW, N, HELD)
+            _solve(selected, scaled_rows, out, r, bad, empty, 0, NARROW, N, HELD)
     else:
-        _solve(chunk, scaled_rows, out, r, bad, empty, RULE, NARROW, N, HELD)
+        _solve(selected, scaled_rows, out, r, bad, empty, RULE, NARROW, N, HELD)

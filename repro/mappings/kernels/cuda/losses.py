@@ -1,10 +1,10 @@
 """Kernels of softmax and of the losses of softmax, sparsemax and α-entmax.
 
 The loss ``max_Ω(z) - z_y`` and four numbers of each row are computed in one read of the scores
-where a row is held; neither ``p`` nor its support is written. From these numbers, the backward pass
-computes ``p`` anew: it reads scores and writes gradients, 8 bytes for each entry in single
-precision. Rows whose target is ignored are not read. Softmax streams longer rows: its sum follows
-the largest score so far.
+where a row, or all of its entries with mass, are held; neither ``p`` nor its support is written.
+From these numbers, the backward pass computes ``p`` anew: it reads scores and writes gradients, 8
+bytes for each entry in single precision. Rows whose target is ignored are not read. Softmax streams
+longer rows: its sum follows the largest score so far.
 
 Rules are those of ``entmax_solver.py``; 5 is softmax. With ``p^r = w + c`` on the support,
 ``<p, z> - Ω(p)`` is ``(Σ p w + (1 - c) / r) / (1 + r)`` above the largest score.
@@ -23,6 +23,7 @@ from repro.mappings.kernels.cuda.rows import (
     normalizer,
     read,
     read_scaled,
+    select_rows,
     survey_rows,
     write,
 )
@@ -88,13 +89,14 @@ def loss_kernel(
         best = tl.log(total.to(tl.float64))
         unknown, step = tl.zeros(top.shape, COMPUTE), tl.zeros(top.shape, COMPUTE)
     else:
-        chunk, top, bad = survey_rows(rows, N, HELD)
+        selected = select_rows(rows, N, HELD)
+        top, bad = selected.top, selected.bad
         r = tl.full(top.shape, 0.0, tl.float64) + as_double(number)
         within = ScaledRows(rows.base, counted, n, clamped(top, NARROW), r)
-        _, unknown, step, total, moment, head = solve_rows(
-            chunk, within, r, RULE, True, COMPUTE, N, HELD
-        )
-        best = (moment.to(tl.float64) / total.to(tl.float64) + head) / (1.0 + r)
+        _, solution, _ = solve_rows(selected, within, r, RULE, True, COMPUTE, N, HELD)
+        unknown, step, total = solution.unknown, solution.step, solution.total
+        moment = solution.moment.to(tl.float64) / total.to(tl.float64)
+        best = (moment + solution.head) / (1.0 + r)
     factor = normalizer(total, (top == -float("inf")) & (bad == 0), bad)
     top = clamped(top, NARROW)
     below = chosen.to(tl.float64) - top.to(tl.float64)

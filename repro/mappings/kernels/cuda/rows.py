@@ -39,6 +39,27 @@ class ScaledRows(NamedTuple):
     scale: Any
 
 
+class Selection(NamedTuple):
+    """Entries of the rows of a program that are held in registers.
+
+    They are all entries of rows that fit, else the two largest of each column over all chunks: of
+    a long row usually all that have mass.
+
+    Attributes:
+        scores: the entries, ``(M, N)``, or ``(M, 2 N)`` in pairs.
+        starts: of pairs, the first columns of their chunks; -1 where there is no entry.
+        other: the largest entry of each row that is not held.
+        top: the largest entry of each row.
+        bad: whether there is a NaN in a row.
+    """
+
+    scores: Any
+    starts: Any
+    other: Any
+    top: Any
+    bad: Any
+
+
 @triton.jit
 def row_parameters(numbers, stride, number, rows, inside, ROWS: tl.constexpr):
     """Return a parameter of every row in double precision; 1.5 for rows that do not exist."""
@@ -99,6 +120,56 @@ def survey_rows(rows, N: tl.constexpr, HELD: tl.constexpr):
             scores = tl.maximum(scores, chunk)
     top = tl.max(tl.where(scores != scores, -float("inf"), scores), 1)
     return scores, top, bad
+
+
+@triton.jit
+def select_rows(rows, N: tl.constexpr, HELD: tl.constexpr):
+    """Read rows once and return the entries to hold, a :class:`Selection`."""
+    scores = read(rows, 0, N, -float("inf"))
+    wrong = scores != scores
+    nothing = tl.full(scores.shape, -float("inf"), scores.dtype)
+    first, second, lost = tl.maximum(scores, nothing), nothing, nothing  # without NaN
+    starts = tl.where(first > nothing, 0, -1)
+    if not HELD:
+        first_starts, second_starts = starts, tl.full(scores.shape, -1, tl.int32)
+        following = read(rows, N, N, -float("inf"))
+        for start in range(N, rows.n, N):
+            # The next chunk is on its way while this one is compared.
+            chunk, following = following, read(rows, start + N, N, -float("inf"))
+            wrong = wrong | (chunk != chunk)
+            largest, larger = chunk > first, chunk > second
+            second_starts = tl.where(larger, start, second_starts)
+            second_starts = tl.where(largest, first_starts, second_starts)
+            first_starts = tl.where(largest, start, first_starts)
+            lost = tl.maximum(lost, tl.minimum(second, chunk))
+            second = tl.minimum(first, tl.maximum(second, chunk))
+            first = tl.maximum(first, chunk)
+        scores, starts = paired(first, second), paired(first_starts, second_starts)
+    bad = tl.sum(wrong.to(tl.int32), 1) > 0
+    return Selection(scores, starts, tl.max(lost, 1), tl.max(first, 1), bad)
+
+
+@triton.jit
+def paired(first, second):
+    """Return two tiles ``(M, N)`` as one, ``(M, 2 N)``, entry by entry."""
+    return tl.reshape(tl.join(first, second), (first.shape[0], 2 * first.shape[1]))
+
+
+@triton.jit
+def unpaired(tile):
+    """Return the two tiles that :func:`paired` has made one of."""
+    return tl.split(tl.reshape(tile, (tile.shape[0], tile.shape[1] // 2, 2)))
+
+
+@triton.jit
+def write_pairs(out, starts, N: tl.constexpr, values, factor):
+    """Write rows that are zero but for some entries, given in pairs, times a factor of each row."""
+    first, second = unpaired(values)
+    first_starts, second_starts = unpaired(starts)
+    for start in range(0, out.n, N):
+        chunk = tl.where(first_starts == start, first, 0.0)
+        chunk = tl.where(second_starts == start, second, chunk)
+        write(out, start, N, chunk * factor[:, None])
 
 
 @triton.jit
