@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ import torch
 
 from benchmarks.__main__ import UNMEASURED
 from benchmarks.gpu_report import Report, read_json, scale_of
+from benchmarks.training import JOEYNMT
 from repro.atomic import atomic_write_json
 from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
@@ -120,6 +122,11 @@ def plan(settings: Sequence[str], folder: Path) -> list[Step]:
         output = ("--output", f"{folder}/speed-{name}.json")
         command = (*python, "benchmarks.training", *settings, "hardware=cuda", *options, *output)
         steps.append(Step(f"speed-{name}", command, 180))
+    if find_spec(JOEYNMT):
+        row, output = shlex.join(medium[0].overrides), f"{folder}/speed-{JOEYNMT}.json"
+        beside = ("--row", row, "--row", f"{JOEYNMT} {row}", "--output", output)
+        command = (*python, "benchmarks.training", *settings, "hardware=cuda", *beside)
+        steps.append(Step(f"speed-{JOEYNMT}", command, 60))
     for name, runs in groups.items():
         for run in runs:
             overrides = (*run.overrides, *settings)

@@ -12,7 +12,7 @@ import torch
 from repro.runs.device import describe_device
 from repro.runs.environment import source_commit
 
-_LIBRARIES = ("torch", "numba", "triton", "entmax")
+_LIBRARIES = ("torch", "numba", "triton", "entmax", "adasplash", "joeynmt")
 _BUSY_LOAD = 0.3
 """Load average per processor above which the machine counts as busy."""
 

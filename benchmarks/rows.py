@@ -118,6 +118,11 @@ def all_rows() -> list[Row]:
             ("peer_entmax_bisect", partial(peer.entmax_bisect, alpha=1.5), entmax),
         ):
             rows.append(Row(name, "peer", partial(_beside, theirs, ours, None), OUTPUT))
+    if find_spec("adasplash") and torch.cuda.is_available():
+        import adasplash
+
+        passes = partial(_beside, partial(adasplash.triton_entmax, alpha=1.5), entmax, None)
+        rows.append(Row("peer_adasplash", "peer", passes, OUTPUT))
     squares = (Shape(20, 20), Shape(50, 50)), (Shape(20, 20), Shape(30, 30))
     trees = (Shape(21, 21), Shape(41, 41))
     for name, structure, shapes in (

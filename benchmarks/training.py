@@ -5,6 +5,8 @@
 depend on how sparse the scores are), then takes one update of every row in turn, on the same batch,
 again and again. The first row is what the others are compared with.
 
+``--row "joeynmt ..."`` is the recurrent model of JoeyNMT at the sizes of these settings.
+
 ``--device cuda`` compares, without ``--row``, updates of single operators with those by graphs;
 ``--processes 1 8 12`` adds updates per second of so many trainings side by side, of the last row.
 
@@ -30,6 +32,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.machine import describe_machine
+from benchmarks.peers import JoeyNmt
 from benchmarks.timing import Clock, clock_for, processor_seconds
 from repro.atomic import atomic_write_text
 from repro.config.compose import compose_run
@@ -49,6 +52,8 @@ from repro.training.loop import build_optimizer, updates
 
 EAGER_AND_GRAPH = ("training.graphs=off", "training.graphs=auto")
 """Rows on CUDA, if none are given."""
+JOEYNMT = "joeynmt"
+"""First word of the row of the peer."""
 _PATIENCE = 600
 """Seconds in which all processes have to begin."""
 
@@ -56,9 +61,11 @@ _PATIENCE = 600
 class Runner:
     """Model in training, with seconds and number of target symbols of its timed updates."""
 
-    def __init__(self, name: str, config: RunConfig) -> None:
+    def __init__(self, name: str, config: RunConfig, *, peer: bool = False) -> None:
         self.name, self.config = name, config
-        self.task: Task[Any] = build_task(config, prepare_device(config))
+        self.task: Any = build_task(config, prepare_device(config))
+        if peer:
+            self.task = JoeyNmt(self.task, config)
         optimizer = build_optimizer(config.training, self.task.model.parameters())
         self.take = updates(self.task, optimizer, config.training)
         self.task.model.train()
@@ -188,7 +195,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             require_cells(parsed.record, parsed.column, labels)
         settings = [row.rpartition(": ")[2] for row in parsed.row]
         runners = [
-            Runner(row, compose_run([*parsed.settings, *shlex.split(row)])) for row in settings
+            Runner(row, compose_run([*parsed.settings, *_words(row)]), peer=row.startswith(JOEYNMT))
+            for row in settings
         ]
     except UserError as error:
         print(f"benchmarks.training: {error}", file=sys.stderr)
@@ -207,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.processes:
         print("\n| processes | updates/s, all of them |\n|---:|---:|")
     for count in parsed.processes:
-        given = [*parsed.settings, *shlex.split(settings[-1])]
+        given = [*parsed.settings, *_words(settings[-1])]
         rate = throughput(given, count, parsed.before, parsed.updates * parsed.repetitions)
         print(f"| {count} | {rate:,.0f} |", flush=True)
     if parsed.output:
@@ -219,6 +227,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         path = speeds_path(Path(config.results_dir), config.scale.name, parsed.record)
         write_speeds(path, text, parsed.column, dict(zip(labels, rates, strict=True)))
     return 0
+
+
+def _words(row: str) -> list[str]:
+    """Return the settings of a row; its graphs are off if it is the peer's."""
+    if row.startswith(JOEYNMT):
+        return [*shlex.split(row.removeprefix(JOEYNMT)), EAGER_AND_GRAPH[0]]
+    return shlex.split(row)
 
 
 def require_cells(artefact: str, column: str, rows: Sequence[str]) -> None:

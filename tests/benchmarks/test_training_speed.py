@@ -1,9 +1,15 @@
 """Speeds of training as a record of an artefact."""
 
+import sys
+from collections.abc import Sized
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from benchmarks import training
 from benchmarks.training import main
@@ -52,3 +58,45 @@ def test_a_card_compares_graphs_with_single_operators(monkeypatch: pytest.Monkey
     monkeypatch.setattr(training, "compose_run", refuse)
     assert training.main(["task=morphology", "--device", "cuda"]) == 2
     assert built == [["task=morphology", "hardware=cuda", training.EAGER_AND_GRAPH[0]]]
+
+
+def test_joeynmt_is_trained_at_the_sizes_of_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By a stand-in for its program, which predicts the same for each symbol."""
+    built = list[tuple[dict[str, Any], int, int]]()
+
+    class Model(nn.Module):
+        def __init__(self, words: int) -> None:
+            super().__init__()
+            self.scores = nn.Parameter(torch.zeros(words))
+
+        def forward(self, *, trg: Tensor, src_length: Tensor, **_: Any) -> tuple[Tensor, ...]:
+            assert (src_length.diff() <= 0).all()
+            flat = trg.flatten()
+            scores = self.scores.expand(len(flat), -1)
+            return (cross_entropy(scores, flat, ignore_index=0, reduction="sum"),)
+
+    def build_model(settings: dict[str, Any], source: Sized, target: Sized) -> Model:
+        built.append((settings, len(source), len(target)))
+        return Model(len(target))
+
+    package, module = ModuleType("joeynmt"), ModuleType("joeynmt.model")
+    module.build_model = build_model  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "joeynmt", package)
+    monkeypatch.setitem(sys.modules, "joeynmt.model", module)
+    settings = ["task=nmt", "mapping=softmax", f"results_dir={tmp_path}", "model.layers=2"]
+    rows = ["--row", "model.hidden_size=24", "--row", "joeynmt model.hidden_size=48"]
+    assert main([*settings, *rows, "--before", "1", "--updates", "1", "--repetitions", "1"]) == 0
+    ((sizes, source, target),) = built
+    assert [sizes[part]["num_layers"] for part in ("encoder", "decoder")] == [2, 2]
+    assert sizes["encoder"]["hidden_size"] * 2 == sizes["decoder"]["hidden_size"] == 48
+    assert min(source, target) > 50
+    assert capsys.readouterr().out.count("`joeynmt model.hidden_size=48`") == 1
+
+
+def test_joeynmt_is_refused_beside_other_models(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["task=snli", f"results_dir={tmp_path}", "--row", "joeynmt"]) == 2
+    assert "joeynmt" in capsys.readouterr().err
