@@ -32,6 +32,7 @@ SAMPLE = [
     ("softmax", SINGLE, 16384),
     ("softmax, loss", SINGLE, 20000),
     ("1.5-entmax, loss", SINGLE, 8000),
+    ("1.5-entmax, loss", DOUBLE, 4000),
     ("sparsemax", SINGLE, 20000),
     ("entmax, α > 2", SINGLE, 50),
     ("entmax, α per row", SINGLE, 1000),
@@ -67,7 +68,10 @@ def test_a_stack_is_seen(monkeypatch):
 
 
 @pytest.mark.parametrize("itemsize", [4, 8])
-@pytest.mark.parametrize("work", [policy.RATIONAL, policy.POWERS, policy.SCANS])
+@pytest.mark.parametrize(
+    "work",
+    [policy.RATIONAL, policy.POWERS, policy.SCANS, policy.SELECTED, policy.SELECTED_POWERS],
+)
 def test_tiles_fit_the_registers(work, itemsize):
     """A thread's part of a row takes at most half of what a multiprocessor has for the thread."""
     for length in (1, 50, 200, 1000, 4000, 16000, 70000):

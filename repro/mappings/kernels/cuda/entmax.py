@@ -89,9 +89,11 @@ def fenchel_young(scores: Tensor, target: Tensor, r: float, ignored: int) -> tup
     rows, rule = scores.contiguous(), _rule(r) if r else _SOFTMAX
     losses = rows.new_empty(target.shape)
     thresholds = rows.new_empty(4, target.numel(), dtype=_precision(rows, rule))
+    work, itemsize = _WORK.get(rule, policy.SELECTED_POWERS), thresholds.element_size()
+    if work is policy.SELECTED and itemsize == 8:
+        work = policy.SELECTED_POWERS
     run_tiles(
-        loss_kernel, _WORK.get(rule, policy.SELECTED_POWERS),
-        thresholds.element_size(), rows, losses, thresholds, target.contiguous(),
+        loss_kernel, work, itemsize, rows, losses, thresholds, target.contiguous(),
         bits(r), ignored, RULE=rule,
     )  # fmt: skip
     return losses, thresholds

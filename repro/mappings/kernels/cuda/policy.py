@@ -52,7 +52,9 @@ They leave 128 registers to a thread.
 """
 SELECTED = Work(held=2**15, chunk=2**13)
 SELECTED_POWERS = Work(held=2**14, chunk=2**13)
-"""Sums or powers of the entries that are selected from a longer row, two of each column of a chunk.
+"""Sums of the entries that are selected from a longer row, two of each column of a chunk.
+
+The second class is for powers, and for losses in double precision.
 
 A chunk leaves room for two programs, one of which may read while the other one solves. Of rows of
 131,072 normally distributed scores, 1 % have more than two entries with mass by 1.5-entmax in a

@@ -127,11 +127,13 @@ def select_rows(rows, N: tl.constexpr, HELD: tl.constexpr):
     """Read rows once and return the entries to hold, a :class:`Selection`."""
     scores = read(rows, 0, N, -float("inf"))
     wrong = scores != scores
-    nothing = tl.full(scores.shape, -float("inf"), scores.dtype)
-    first, second, lost = tl.maximum(scores, nothing), nothing, nothing  # without NaN
-    starts = tl.where(first > nothing, 0, -1)
+    first = tl.where(wrong, -float("inf"), scores)
+    starts = tl.where(first > -float("inf"), 0, -1)
+    top = tl.max(first, 1)
+    other = tl.full(top.shape, -float("inf"), scores.dtype)
     if not HELD:
-        first_starts, second_starts = starts, tl.full(scores.shape, -1, tl.int32)
+        second = tl.full(scores.shape, -float("inf"), scores.dtype)
+        lost, second_starts = second, tl.full(scores.shape, -1, tl.int32)
         following = read(rows, N, N, -float("inf"))
         for start in range(N, rows.n, N):
             # The next chunk is on its way while this one is compared.
@@ -139,14 +141,14 @@ def select_rows(rows, N: tl.constexpr, HELD: tl.constexpr):
             wrong = wrong | (chunk != chunk)
             largest, larger = chunk > first, chunk > second
             second_starts = tl.where(larger, start, second_starts)
-            second_starts = tl.where(largest, first_starts, second_starts)
-            first_starts = tl.where(largest, start, first_starts)
+            second_starts = tl.where(largest, starts, second_starts)
+            starts = tl.where(largest, start, starts)
             lost = tl.maximum(lost, tl.minimum(second, chunk))
             second = tl.minimum(first, tl.maximum(second, chunk))
             first = tl.maximum(first, chunk)
-        scores, starts = paired(first, second), paired(first_starts, second_starts)
-    bad = tl.sum(wrong.to(tl.int32), 1) > 0
-    return Selection(scores, starts, tl.max(lost, 1), tl.max(first, 1), bad)
+        top, other = tl.max(first, 1), tl.max(lost, 1)
+        scores, starts = paired(first, second), paired(starts, second_starts)
+    return Selection(scores, starts, other, top, tl.sum(wrong.to(tl.int32), 1) > 0)
 
 
 @triton.jit
