@@ -68,7 +68,7 @@ tests: $(STAMP) ## Run the test suite
 test-processors: $(STAMP) ## Test mappings, structures, losses and solvers with the instructions of other processors
 	for set in default avx2; do ATEN_CPU_CAPABILITY=$$set $(BIN)/python -m pytest -n auto --dist loadfile \
 	  --no-loadscope-reorder tests/mappings tests/structures tests/losses tests/laws \
-	  tests/tasks/test_published_solvers.py || exit 1; done
+	  tests/tasks/test_published_*.py || exit 1; done
 
 test-cluster: $(STAMP) ## Test the Slurm launcher on a cluster of this machine (as root, with slurm-wlm)
 	$(BIN)/python -m $(PIP) -c constraints.txt -e '.[slurm]'

@@ -34,9 +34,9 @@ from repro.mappings import (
     ProbabilityMap,
     SqPnormMax,
 )
-from repro.mappings._published import FISTA_TOLERANCE, FistaPnormMax, PublishedEntmax
 from repro.models.seq2seq.translator import Translator, TranslatorParts
 from repro.structures import STRUCTURES, Structure
+from repro.tasks.published_mappings import FISTA_TOLERANCE, FistaPnormMax, PublishedEntmax
 
 ChoiceT = TypeVar("ChoiceT")
 

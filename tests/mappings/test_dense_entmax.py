@@ -9,7 +9,6 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from repro.losses import Entmax15Loss, EntmaxLoss, LinearEntmaxLoss
 from repro.mappings import Entmax, entmax
-from repro.mappings._published import PublishedEntmax
 from repro.mappings.kernels import dispatch
 
 INF = math.inf
@@ -100,8 +99,6 @@ def test_loss_is_zero_at_the_target_only_in_the_limit():
 def test_where_it_is_not_offered():
     with pytest.raises(ValueError, match="alpha must be at least 1"):
         LinearEntmaxLoss(alpha=0.5)
-    with pytest.raises(ValueError, match="alpha above 1"):
-        PublishedEntmax(0.5)
 
 
 def test_forbidden_entries_above_two_in_double_precision():

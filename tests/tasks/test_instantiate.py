@@ -15,7 +15,6 @@ from repro.losses.structured import (
     StructuredSVMLoss,
 )
 from repro.mappings import Entmax, SqPnormMax, csoftmax, csparsemax, entmax, normmax, sparsemax
-from repro.mappings._published import FistaPnormMax, PublishedEntmax
 from repro.structures import Arborescence, Matching
 from repro.tasks.instantiate import (
     build_bounded_mapping,
@@ -24,6 +23,7 @@ from repro.tasks.instantiate import (
     build_mapping,
     build_structured_loss,
 )
+from repro.tasks.published_mappings import FistaPnormMax, PublishedEntmax
 
 SCORES = torch.tensor([[1.2, 0.3, -0.4, 0.0]])
 

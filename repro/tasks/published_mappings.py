@@ -1,6 +1,6 @@
-"""Algorithms as published, to reproduce timings and inexact values; not used by default.
+"""Mappings by the algorithms of two papers, to reproduce timings and inexact values.
 
-The mappings of this package solve the same problems exactly and faster.
+Those of :mod:`repro.mappings` solve the same problems exactly and faster.
 """
 
 from typing import Any, ClassVar
