@@ -23,7 +23,7 @@ def load(
 
     Returns:
         The model; its ``predict(inputs)`` returns a list of
-        :class:`~repro.results.prediction.Prediction`.
+        :class:`~repro.prediction.Prediction`.
 
     Raises:
         ResultsError: there is no such run, or its weights are missing; the message has the command

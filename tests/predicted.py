@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import repro
+from repro.prediction import Prediction, Wanted
 from repro.results import RunFolder
-from repro.results.prediction import Prediction, Wanted
 from repro.tasks.protocol import Illustrated
 
 

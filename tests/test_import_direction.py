@@ -12,7 +12,7 @@ ROOT = Path(repro.__file__).parent
 ORDER = [  # the last has repro.load
     "errors", "version", "typed", "checksums", "atomic", "compilation", "config", "data",
     "mappings", "structures", "losses", "decoding", "models", "training", "evaluation",
-    "results", "report", "tasks", "runs", "app", "cli", "__main__", "__init__",
+    "prediction", "results", "report", "tasks", "runs", "app", "cli", "__main__", "__init__",
 ]  # fmt: skip
 NO_MODEL = {"evaluation", "results", "report"}
 

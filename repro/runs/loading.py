@@ -15,10 +15,10 @@ from repro.config.paths import default_results_dir
 from repro.config.schema import RunConfig
 from repro.errors import UserError
 from repro.evaluation.metrics import metric_of
+from repro.prediction import Prediction, Wanted
 from repro.results import ResultsError, RunFolder, find_run, load
 from repro.results.frame import selected
 from repro.results.labels import result_text, run_title
-from repro.results.prediction import Prediction, Wanted
 from repro.runs.device import prepare_device
 from repro.runs.environment import enough_memory
 from repro.tasks import Predictor, task_spec

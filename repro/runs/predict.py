@@ -20,8 +20,8 @@ from repro.atomic import atomic_write_bytes
 from repro.config.compose import RESTORED_CHANGES
 from repro.config.errors import ConfigError
 from repro.data.files import decoded_lines
+from repro.prediction import Prediction, Wanted
 from repro.results import ResultsError
-from repro.results.prediction import Prediction, Wanted
 
 if TYPE_CHECKING:
     from repro.runs.loading import LoadedRun

@@ -10,7 +10,7 @@ from repro.config.schema import RunConfig
 from repro.data.files import each_line as each_line  # part of the interface for tasks
 from repro.data.files import numbered_lines
 from repro.errors import DataError
-from repro.results.prediction import shorten
+from repro.prediction import shorten
 
 if TYPE_CHECKING:
     import torch

@@ -30,9 +30,9 @@ from repro.data.vocabulary import SPECIALS, Vocabulary
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.labels import Labels
 from repro.losses import FenchelYoungLoss
+from repro.prediction import AttentionMap, Candidate, Prediction, Wanted
 from repro.results import OWN_SPLIT, RunFolder
 from repro.results.files import write_rows
-from repro.results.prediction import AttentionMap, Candidate, Prediction, Wanted
 from repro.tasks.common import (
     LazyBatches,
     autocast,

@@ -7,8 +7,8 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from repro.config.schema import RunConfig
+from repro.prediction import Prediction, Wanted
 from repro.results import RunFolder
-from repro.results.prediction import Prediction, Wanted
 from repro.training.protocol import BatchT, Trainable
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from repro.losses import FenchelYoungLoss
 from repro.models.seq2seq.attention import AttentionNormalizer, BoundedNormalizer
 from repro.models.seq2seq.fertility import Fertility
 from repro.models.seq2seq.translator import LinearTranslator, TranslatorParts
-from repro.results.prediction import Alternative, AttentionMap, Prediction, Wanted, shorten
+from repro.prediction import Alternative, AttentionMap, Prediction, Wanted, shorten
 from repro.tasks.common import LazyBatches, autocast
 from repro.tasks.instantiate import (
     build_bounded_mapping,

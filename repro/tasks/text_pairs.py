@@ -26,8 +26,8 @@ from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, Hypothesis, StepModel, forced
 from repro.decoding.penalties import Penalties, rescored
 from repro.evaluation.metrics import Evaluation
+from repro.prediction import shorten
 from repro.results import OWN_SPLIT, RunFolder
-from repro.results.prediction import shorten
 from repro.tasks.common import check_length, each_line, own_examples
 from repro.tasks.fertility import build_fertility
 from repro.tasks.protocol import Scores

@@ -10,6 +10,7 @@ import torch
 from figure_runs import runs_of
 
 from repro.config.experiment import Experiment
+from repro.prediction import AttentionMap, Prediction
 from repro.report.figure_view import figure_view
 from repro.report.figures import FigureData, figure_kind
 from repro.report.figures.attention import draw_example
@@ -21,7 +22,6 @@ from repro.report.figures.predictions import draw_predictions
 from repro.report.figures.sentence_panels import NOT_SHOWN, SentencePanels, repeated_words
 from repro.report.figures.translations import MISSED, MISTAKEN, Translations, common_words
 from repro.results import Measurement, ResultsError
-from repro.results.prediction import AttentionMap, Prediction
 
 Row = dict[str, Any]
 

@@ -15,8 +15,8 @@ from repro.cli import main
 from repro.config.compose import compose_run
 from repro.config.experiment import list_experiments
 from repro.errors import DataError
+from repro.prediction import Wanted
 from repro.results import Archive, ResultsError, RunFolder
-from repro.results.prediction import Wanted
 from repro.runs import loading
 from repro.runs.execute import execute
 from repro.runs.job import locate

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from repro.prediction import Prediction
 from repro.report.figures.canvas import Canvas, plain_style
 from repro.report.figures.heatmap import Panel
 from repro.report.figures.panels import Block, draw_blocks
 from repro.results import ResultsError
-from repro.results.prediction import Prediction
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Attention</title>

@@ -20,8 +20,8 @@ from repro.evaluation.metrics.inflection import (
     InflectedForms,
     read_rule_baseline,
 )
+from repro.prediction import shorten
 from repro.results import OWN_SPLIT, RunFolder
-from repro.results.prediction import shorten
 from repro.tasks.common import check_length, each_line, own_examples
 from repro.tasks.morphology.corpus import EncodedCorpus, encode_corpus, restored_corpus
 from repro.tasks.protocol import Scores, Task

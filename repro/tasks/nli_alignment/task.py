@@ -16,7 +16,7 @@ from repro.models.entailment import (
     StructuredAligner,
     WordAligner,
 )
-from repro.results.prediction import AttentionMap, Candidate
+from repro.prediction import AttentionMap, Candidate
 from repro.structures import Matching
 from repro.tasks.common import heaviest
 from repro.tasks.entailment import EntailmentTask, Weights, words_of

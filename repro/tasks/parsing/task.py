@@ -27,8 +27,8 @@ from repro.data.sentence_search import first_or_named
 from repro.evaluation.metrics import METRICS, score_outputs
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.models.parser import LstmParser
+from repro.prediction import AttentionMap, Candidate, Prediction, Wanted
 from repro.results import OWN_SPLIT, RunFolder
-from repro.results.prediction import AttentionMap, Candidate, Prediction, Wanted
 from repro.structures import ConvergenceWarning, Solution, sparsemap
 from repro.tasks.common import (
     LazyBatches,
