@@ -213,48 +213,49 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
     columns = measured if predicate.each else columns
     groups, parts, shown = _by_metric(predicate, columns), [], []
     for group in groups:
-        found = [one for one in group if one in measured]
-        if not found:
-            continue
-        test = tested(cells, predicate, found)
-        assert test is not None
-        shown.append(test)
-        # The mean over some of the columns says nothing about the mean over all.
-        parts.append(test if found == group else test._replace(p_true=1.0, p_false=1.0))
-    joint, verdict = every(parts, len(groups)), Verdict.UNDECIDED
+        if found := [one for one in group if one in measured]:
+            test = tested(cells, predicate, found)
+            assert test is not None
+            shown.append(test)
+            # The mean over some of the columns says nothing about the mean over all.
+            parts.append(test if found == group else test._replace(p_true=1.0, p_false=1.0))
+    joint = every(parts, len(groups))
     small = "" if cells.scale == GENERATED_SCALE else _too_small(cells, measured)
-    reasons = [small] * bool(small)
-    if not small:
-        verdict = Verdict.HOLDS if joint.p_true < LEVEL else verdict
-        verdict = Verdict.FAILS if joint.p_false < LEVEL else verdict
-    if len(measured) < len(columns):
-        reasons.append(f"{len(measured)} of {len(columns)} columns measured")
-    coverage = f", {len(measured)} of {len(wanted)} columns" * (len(measured) < len(wanted))
-    word = f"{verdict}{coverage}"
+    verdict = Verdict.UNDECIDED if small else _verdict(joint)
     if verdict is Verdict.UNDECIDED:
         joint = next(one for one in shown if one.deciding is joint.deciding)
-        reasons += ["one seed"] * (joint.seeds < 2)
-        one = joint.deciding
-        if small:
-            word = f"baseline too low{coverage}"
-        elif len(measured) < len(columns):
-            word = f"so far {'yes' if joint.true else 'no'}{coverage}"
-        elif one.visible is None:
-            word = f"one seed{coverage}"
-        else:
-            word = f"no difference seen (± {number_text(one.visible, one.digits)}){coverage}"
-    true = sum(one.true for one in by_column.values() if one is not None)
-    return Judged(
-        paper=paper,
-        claim=claim,
-        experiment=experiment,
-        verdict=verdict,
-        word=word,
-        parts=tuple(shown),
-        deciding=joint,
-        reason="; ".join(reasons),
-        columns=(true, len(measured), len(wanted)),
-    )
+    sizes = len(measured), len(columns), len(wanted)
+    word, reason = _explanation(verdict, joint, small, sizes)
+    counts = sum(one.true for one in by_column.values() if one), len(measured), len(wanted)
+    return Judged(paper, claim, experiment, verdict, word, tuple(shown), joint, reason, counts)
+
+
+def _verdict(joint: Outcome) -> Verdict:
+    if joint.p_false < LEVEL:
+        return Verdict.FAILS
+    return Verdict.HOLDS if joint.p_true < LEVEL else Verdict.UNDECIDED
+
+
+def _explanation(
+    verdict: Verdict, joint: Outcome, small: str, sizes: tuple[int, int, int]
+) -> tuple[str, str]:
+    """Return ``word`` and ``reason`` of a verdict, from columns measured, planned and claimed."""
+    measured, planned, wanted = sizes
+    one, undecided, some = joint.deciding, verdict is Verdict.UNDECIDED, measured < planned
+    reasons = [small, f"{measured} of {planned} columns measured" * some]
+    reasons += ["one seed"] * (undecided and joint.seeds < 2)
+    if not undecided:
+        word = f"{verdict}"
+    elif small:
+        word = "baseline too low"
+    elif some:
+        word = f"so far {'yes' if joint.true else 'no'}"
+    elif one.visible is None:
+        word = "one seed"
+    else:
+        word = f"no difference seen (± {number_text(one.visible, one.digits)})"
+    coverage = f", {measured} of {wanted} columns" * (measured < wanted)
+    return f"{word}{coverage}", "; ".join(filter(None, reasons))
 
 
 def _by_metric(predicate: Predicate, columns: Sequence[Column]) -> list[list[Column]]:
