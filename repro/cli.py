@@ -15,17 +15,19 @@ import sys
 import threading
 import traceback
 import webbrowser
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from logging import DEBUG, INFO, WARNING, getLogger
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from repro.errors import UserError, meant, refused_option, require_utf8, visible
 from repro.version import __version__
 
 T = TypeVar("T")
+_Command = Callable[[argparse.Namespace], int]
 
 _DESCRIPTION = "Rerun, check and build on four papers about sparse and structured attention."
 _STOPPED = "stopped; the same command continues"
@@ -33,7 +35,6 @@ _LONGEST = 2000
 """Most characters of an error message; the longest lists of choices have about half as many."""
 _LONGEST_WORD = 300
 """Most characters of a word of an error message, such as a key or a path."""
-_COLUMNS = "only these columns, separated by commas; quote a name that contains a comma"
 _EPILOG = """examples:
   repro run task=morphology mapping=entmax mapping.alpha=1.5 loss=entmax loss.alpha=1.5
   repro run -m mapping.alpha=1,1.25,1.5,2 seed=1,2,3
@@ -175,7 +176,7 @@ def _dispatch(arguments: list[str]) -> int:
         raise UserError(f"--{option} is a setting; write {option}=VALUE")
     if unknown:
         raise UserError(refused_option(unknown[0], name))
-    command: Callable[[argparse.Namespace], int] = parsed.command
+    command: _Command = parsed.command
     return command(parsed)
 
 
@@ -212,99 +213,54 @@ def _refused_by_the_system(error: OSError) -> int:
 
 def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """Return the parser of the command line, and those of the commands by name."""
-    parser = _Parser(
-        "repro",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = _Parser("repro", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"repro {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     commands.add_parser("run", help="train and evaluate (a Hydra application; repro run --help)")
-
-    def add(command: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+    for command, declared in {**_ARGUMENTS, completion: []}.items():
         text = command.__doc__ or ""
         added = commands.add_parser(command.__name__, help=f"{text[:1].lower()}{text[1:-1]}")
         added.set_defaults(command=command)
-        return added
-
-    command = add(reproduce)
-    command.add_argument("--dry-run", action="store_true", help="list the runs and stop")
-    command.add_argument("--detach", action="store_true", help="submit to the cluster and exit")
-    command.add_argument("--list", action="store_true", help="list the artefacts and stop")
-    command.add_argument("--fresh", action="store_true", help="repeat runs of earlier versions")
-    command.add_argument("--yes", action="store_true", help="do not ask before everything is run")
-    command.add_argument("--columns", help=_COLUMNS)
-    command = add(report)
-    command.add_argument("--sweep", metavar="NAME", help="only this sweep, a page of its own")
-    command = add(plan)
-    command.add_argument(
-        "--fresh", action="store_true", help="count runs of earlier versions as to do"
-    )
-    command = add(results)
-    command.add_argument("--pivot", default="", metavar="KEY,KEY", help="aggregate over these")
-    command.add_argument("--metric", default="", metavar="METRIC,METRIC", help="for example "
-                         "test/bleu,test/rep")  # fmt: skip
-    command.add_argument("--sort", metavar="KEY", help="a metric, best first, or a setting; "
-                         "default: newest first")  # fmt: skip
-    forms = ("table", "csv", "json", "parquet", "latex")
-    command.add_argument("--format", choices=forms, default="table")
-    command = add(compare)
-    command.add_argument("--html", type=Path, metavar="FILE", help="write a page, with the curves "
-                         "of training")  # fmt: skip
-    command.add_argument("--open", action="store_true", help="open the page in a browser")
-    command = add(data)
-    command.add_argument("action", nargs="?", choices=("list", "fetch", "verify"), default="list")
-    command = add(predict)
-    command.description, command.epilog = predict.__doc__, _PREDICT
-    command.formatter_class = argparse.RawDescriptionHelpFormatter
-    command.add_argument("--text", action="append", default=[], help="an input; may be repeated")
-    command.add_argument("--best", metavar="METRIC", help="the best run by a metric, as test/bleu, "
-                         "of those that agree with KEY=VALUE filters")  # fmt: skip
-    command.add_argument("--json", action="store_true", help="a JSON object for each input: "
-                         "symbols, log-probability, certificate, weights, candidates")  # fmt: skip
-    command.add_argument(
-        "--n-best", type=int, default=1, metavar="N", help="best outputs in --json"
-    )
-    command.add_argument("--heatmap", type=Path, metavar="FILE", help="draw the attention as "
-                         ".svg, .png, .pdf or .html, several runs side by side")  # fmt: skip
-    add(status)
-    add(doctor)
-    command = add(runs)
-    command.add_argument("--yes", action="store_true", help="do not ask before runs are removed")
-    command.add_argument("--weights", action="store_true", help="remove weights only")
-    command = add(show)
-    command.add_argument("--config", action="store_true", help="print the configuration as well")
-    settings = {
-        "reproduce": ("ARTEFACT|PAPER|KEY=VALUE", "for example peters2019/table1, or peters2019; "
-                      "default: all. scale (default demo), and any override, hydra/launcher=... "
-                      "among them"),
-        "report": ("KEY=VALUE", "scale, results_dir"),
-        "plan": ("ARTEFACT|KEY=VALUE", "as for reproduce"),
-        "results": ("KEY=VALUE", "filters, and results_dir"),
-        "compare": ("RUN|KEY=VALUE", "run IDs or their prefixes, or filters as those of "
-                    "results; results_dir"),
-        "data": ("CORPUS|KEY=VALUE", "a name that 'repro data list' shows; data_dir"),
-        "predict": ("RUN|INPUT|KEY=VALUE", "run IDs or their prefixes, or folders of runs; "
-                    "a file, standard input without one; decoding.KEY, hardware, results_dir, and "
-                    "filters of --best"),
-        "status": ("SWEEP|KEY=VALUE", "beginning of its folder's name; results_dir"),
-        "doctor": ("KEY=VALUE", "data_dir, results_dir"),
-        "show": ("RUN|KEY=VALUE", "run ID or its prefix, default: the newest runs; results_dir"),
-        "runs": ("list|remove|KEY=VALUE", "what to do (default: list), and filters: state, scale, "
-                 "run_id, settings; results_dir"),
-    }  # fmt: skip
-    for name in ("plan", "results", "compare", "data", "status", "doctor", "show", "runs"):
-        text = "print JSON (docs/scripting.md)"
-        commands.choices[name].add_argument("--json", action="store_true", help=text)
-    for name, (metavar, text) in settings.items():
-        commands.choices[name].add_argument(
-            "settings", nargs="*", default=[], metavar=metavar, help=text
-        )
-    add(completion)
+        for name, options in declared:
+            added.add_argument(name, **options)
+        if command is predict:
+            added.description, added.epilog, added.formatter_class = text, _PREDICT, raw
     return parser, dict(commands.choices)
 
 
+_ARGUMENTS = defaultdict[_Command, list[tuple[str, dict[str, Any]]]](list)
+"""Commands in the order of the help, with their arguments for ``add_argument``."""
+
+
+def _argument(name: str, help: str | None = None, **options: Any) -> Callable[[_Command], _Command]:
+    """Declare an argument of the command below; without ``options`` it is a flag."""
+
+    def declare(command: _Command) -> _Command:
+        found = {"help": help} | (options or {"action": "store_true"})
+        _ARGUMENTS[command].insert(0, (name, found))  # the last decorator is the first to run
+        return command
+
+    return declare
+
+
+def _settings(metavar: str, help: str) -> Callable[[_Command], _Command]:
+    return _argument("settings", help, nargs="*", default=[], metavar=metavar)
+
+
+_JSON = _argument("--json", "print JSON (docs/scripting.md)")
+
+
+@_argument("--dry-run", "list the runs and stop")
+@_argument("--detach", "submit to the cluster and exit")
+@_argument("--list", "list the artefacts and stop")
+@_argument("--fresh", "repeat runs of earlier versions")
+@_argument("--yes", "do not ask before everything is run")
+@_argument("--columns", "only these columns, separated by commas; quote a name that contains a "
+           "comma", default=None)  # fmt: skip
+@_settings("ARTEFACT|PAPER|KEY=VALUE", "for example peters2019/table1, or peters2019; "
+           "default: all. scale (default demo), and any override, hydra/launcher=... "
+           "among them")  # fmt: skip
 def reproduce(parsed: argparse.Namespace) -> int:
     """Run what tables and figures need, and report."""
     if parsed.list:
@@ -351,6 +307,8 @@ def _agreed(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
+@_argument("--sweep", "only this sweep, a page of its own", metavar="NAME")
+@_settings("KEY=VALUE", "scale, results_dir")
 def report(parsed: argparse.Namespace) -> int:
     """Rebuild tables, figures and report.html."""
     from repro.config.compose import group_choices
@@ -384,6 +342,9 @@ def report(parsed: argparse.Namespace) -> int:
     return 0
 
 
+@_argument("--fresh", "count runs of earlier versions as to do")
+@_JSON
+@_settings("ARTEFACT|KEY=VALUE", "as for reproduce")
 def plan(parsed: argparse.Namespace) -> int:
     """List runs to do and done, time, disk space, missing data."""
     names, scale, overrides = _chosen(parsed.settings)
@@ -395,6 +356,12 @@ def plan(parsed: argparse.Namespace) -> int:
     return 0
 
 
+@_argument("--pivot", "aggregate over these", default="", metavar="KEY,KEY")
+@_argument("--metric", "for example test/bleu,test/rep", default="", metavar="METRIC,METRIC")
+@_argument("--sort", "a metric, best first, or a setting; default: newest first", metavar="KEY")
+@_argument("--format", choices=("table", "csv", "json", "parquet", "latex"), default="table")
+@_JSON
+@_settings("KEY=VALUE", "filters, and results_dir")
 def results(parsed: argparse.Namespace) -> int:
     """List, filter and aggregate finished runs."""
     from repro.report.explore import print_results
@@ -408,6 +375,11 @@ def results(parsed: argparse.Namespace) -> int:
     return 0
 
 
+@_argument("--html", "write a page, with the curves of training", type=Path, metavar="FILE")
+@_argument("--open", "open the page in a browser")
+@_JSON
+@_settings("RUN|KEY=VALUE", "run IDs or their prefixes, or filters as those of results; "
+           "results_dir")  # fmt: skip
 def compare(parsed: argparse.Namespace) -> int:
     """Compare runs: settings, metrics, significance."""
     from repro.report.explore import compare, print_comparison
@@ -435,6 +407,9 @@ def compare(parsed: argparse.Namespace) -> int:
     return 0
 
 
+@_argument("action", nargs="?", choices=("list", "fetch", "verify"), default="list")
+@_JSON
+@_settings("CORPUS|KEY=VALUE", "a name that 'repro data list' shows; data_dir")
 def data(parsed: argparse.Namespace) -> int:
     """List, fetch or verify corpora."""
     from repro.data import commands
@@ -443,6 +418,17 @@ def data(parsed: argparse.Namespace) -> int:
     return commands.run(parsed.action, corpus, _folder(settings, "data_dir"), parsed.json)
 
 
+@_argument("--text", "an input; may be repeated", action="append", default=[])
+@_argument("--best", "the best run by a metric, as test/bleu, of those that agree with KEY=VALUE "
+           "filters", metavar="METRIC")  # fmt: skip
+@_argument("--json", "a JSON object for each input: symbols, log-probability, certificate, "
+           "weights, candidates")  # fmt: skip
+@_argument("--n-best", "best outputs in --json", type=int, default=1, metavar="N")
+@_argument("--heatmap", "draw the attention as .svg, .png, .pdf or .html, several runs side by "
+           "side", type=Path, metavar="FILE")  # fmt: skip
+@_settings("RUN|INPUT|KEY=VALUE", "run IDs or their prefixes, or folders of runs; a file, "
+           "standard input without one; decoding.KEY, hardware, results_dir, and filters of "
+           "--best")  # fmt: skip
 def predict(parsed: argparse.Namespace) -> int:
     """Predict inputs of your own with the model of a run."""
     from repro.runs.predict import print_predictions
@@ -455,6 +441,8 @@ def predict(parsed: argparse.Namespace) -> int:
     return 0
 
 
+@_JSON
+@_settings("SWEEP|KEY=VALUE", "beginning of its folder's name; results_dir")
 def status(parsed: argparse.Namespace) -> int:
     """Show the progress of a sweep (default: the latest)."""
     from repro.runs.show import print_status, sweep_status
@@ -465,6 +453,8 @@ def status(parsed: argparse.Namespace) -> int:
     return 1 if found["counts"].get("failed") else 0
 
 
+@_JSON
+@_settings("KEY=VALUE", "data_dir, results_dir")
 def doctor(parsed: argparse.Namespace) -> int:
     """Check hardware, packages and corpora, and suggest fixes."""
     from repro.runs.doctor import findings, print_findings
@@ -475,6 +465,11 @@ def doctor(parsed: argparse.Namespace) -> int:
     return int(any(one.status == "broken" for one in found))
 
 
+@_argument("--yes", "do not ask before runs are removed")
+@_argument("--weights", "remove weights only")
+@_JSON
+@_settings("list|remove|KEY=VALUE", "what to do (default: list), and filters: state, scale, "
+           "run_id, settings; results_dir")  # fmt: skip
 def runs(parsed: argparse.Namespace) -> int:
     """List runs with their size, state and age, or remove them."""
     from repro.results.labels import counted
@@ -506,14 +501,9 @@ def runs(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def completion(_parsed: argparse.Namespace) -> int:
-    """Completion in a shell: eval "$(repro completion)"."""
-    from repro.config.completion import SCRIPT
-
-    print(SCRIPT)
-    return 0
-
-
+@_argument("--config", "print the configuration as well")
+@_JSON
+@_settings("RUN|KEY=VALUE", "run ID or its prefix, default: the newest runs; results_dir")
 def show(parsed: argparse.Namespace) -> int:
     """Show the status, metrics and settings of a run, or the newest runs."""
     from repro.runs.show import describe, newest, print_newest, print_run
@@ -525,6 +515,14 @@ def show(parsed: argparse.Namespace) -> int:
     else:
         found = describe(folder, run_id)
         _show(parsed, found, lambda facts: print_run(facts, parsed.config))
+    return 0
+
+
+def completion(_parsed: argparse.Namespace) -> int:
+    """Completion in a shell: eval "$(repro completion)"."""
+    from repro.config.completion import SCRIPT
+
+    print(SCRIPT)
     return 0
 
 
