@@ -23,7 +23,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Glob, Override, OverrideType
 from hydra.core.plugins import Plugins
-from hydra.errors import HydraException, OverrideParseException
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 from omegaconf._utils import get_yaml_loader
@@ -360,31 +360,19 @@ def explain(error: BaseException) -> str:
     text = "\n".join(map(str, causes))
     if "hydra.launcher.detach" in text:
         return "--detach: this launcher cannot detach from its runs; choose hydra/launcher=slurm"
-    if missing := re.search(r"Could not find '([\w/]+)/(\w*)'", text):
-        group, option = missing.groups()
-        require_extra(f"{group}={option}")
-        choices = group_choices(group)
-        hint = meant(option, choices)
-        own = (
-            f"; an extension declares it in conf/{group}/{option}.yaml" if extension_dirs() else ""
-        )
-        return f"no {group} {option!r}{hint}; choose {group}= one of {', '.join(choices)}{own}"
-    if wrong := re.search(r"In '(\w+)/(\w+)'[\s\S]*Key '(\w+)' not in '(\w+)'", text):
-        group, option, key, owner = wrong.groups()
-        named = {one.__name__: one for one in registered_schemas().get(group, {}).values()}
-        if owner in named:
-            return f"{group}/{option}.yaml: {_unknown_key(key, named[owner])}"
-        return (
-            f"{group}/{option}.yaml: unknown key {key!r}; its `defaults` name no schema that has it"
-        )
-    for one in causes:
+    for one in (*causes, error.__context__):  # the latter is about a key in a file
+        if isinstance(one, MissingConfigException) and "/" in str(one.missing_cfg_file):
+            return _unknown_choice(str(one.missing_cfg_file))
         if isinstance(one, ConfigAttributeError | ConfigKeyError) and is_dataclass(one.object_type):
-            return _unknown_key(str(one.key), one.object_type)
-    if unused := re.search(r"Could not override '(\w+)'", text):
-        if unused[1] in groups():
-            return f"the task uses no {unused[1]}; leave {unused[1]}= out, or choose another task"
-        known = sorted(registered_schemas())
-        return f"no group {unused[1]!r}{meant(unused[1], known)}; the groups are {', '.join(known)}"
+            file = re.match(r"In '((\w+)/\w+)'", text)
+            if file and one.object_type not in registered_schemas().get(file[2], {}).values():
+                problem = f"unknown key {one.key!r}; its `defaults` name no schema that has it"
+            else:
+                problem = _unknown_key(str(one.key), one.object_type)
+            return f"{file[1]}.yaml: {problem}" if file else problem
+    unused = re.search(r"Could not override '(\w+)'", text)
+    if unused and unused[1] in groups():
+        return f"the task uses no {unused[1]}; leave {unused[1]}= out, or choose another task"
     if several := re.search(r"Ambiguous value for argument '([^']+)'", text):
         key, _, values = several[1].partition("=")
         listed = f", or write a list, {key}=[{values}]" if "list[" in str(_keys().get(key)) else ""
@@ -395,6 +383,16 @@ def explain(error: BaseException) -> str:
     lines = [line for line in text.splitlines() if line and not line.startswith(" ")]
     found = re.search(r"full_key: (\S+)", text)
     return ": ".join(dict.fromkeys(lines)) + (f" (key {found.group(1)})" if found else "")
+
+
+def _unknown_choice(file: str) -> str:
+    """Explain that a group, the folder of a missing file, has no such option."""
+    group, _, option = file.rpartition("/")
+    require_extra(f"{group}={option}")
+    choices = group_choices(group)
+    own = f"; an extension declares it in conf/{file}.yaml" if extension_dirs() else ""
+    hint = f"{meant(option, choices)}; choose {group}= one of {', '.join(choices)}{own}"
+    return f"no {group} {option!r}{hint}"
 
 
 def unreadable(override: str) -> str:
