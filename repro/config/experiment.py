@@ -80,6 +80,17 @@ class Published:
     other_rows: dict[str, dict[str, Any]] = field(default_factory=dict)
     deviations: dict[str, dict[str, Any]] = field(default_factory=dict)
 
+    def problems(self, rows: Collection[str], columns: Collection[str]) -> Iterator[str]:
+        """Describe values that are no numbers, or of no row or column."""
+        printed = (self.rows, self.deviations, self.other_rows)
+        for label, cells in (item for part in printed for item in part.items()):
+            if unknown := sorted({*cells}.difference(columns)):
+                yield f"published row {label!r} names {unknown}, no columns"
+            if wrong := [name for name, value in cells.items() if type(value) not in (int, float)]:
+                yield f"published row {label!r}: {wrong} are not numbers"
+        if unknown := sorted({*self.rows, *self.deviations}.difference(rows)):
+            yield f"published rows {unknown} are not rows of the experiment"
+
 
 @dataclass
 class Departure:
@@ -102,6 +113,11 @@ class Departure:
         """Return whether a cell is among those that this departure concerns."""
         columns = not self.columns or bool(column.chosen(self.columns))
         return row in (self.rows or [row]) and columns
+
+    def problems(self, rows: Collection[str], columns: Collection[str]) -> Iterator[str]:
+        """Describe unknown rows and columns."""
+        if unknown := sorted({*self.rows}.difference(rows) | {*self.columns}.difference(columns)):
+            yield f"a departure names {unknown}, no rows or columns"
 
 
 @dataclass
@@ -148,6 +164,15 @@ class Tuning:
     max_extra_values: int = 4
     rows: list[str] = field(default_factory=list)
 
+    def problems(self, rows: Collection[str]) -> Iterator[str]:
+        """Describe a grid that cannot be searched, and unknown rows."""
+        if not self.values:
+            yield "tune.values is empty; expected at least one number"
+        if self.grid_factor is not None and not (self.grid_factor > 1 and min(self.values) > 0):
+            yield "tune.grid_factor takes a factor > 1, and values > 0"
+        if unknown := sorted({*self.rows}.difference(rows)):
+            yield f"tune.rows names {unknown}, no rows of the experiment"
+
 
 @dataclass
 class ScalePlan:
@@ -182,6 +207,22 @@ class ScalePlan:
     column_tuned: dict[str, list[float]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     folded: str = ""
+
+    def problems(
+        self, rows: Collection[str], columns: Collection[str], tune: Tuning | None
+    ) -> Iterator[str]:
+        """Describe unknown rows and columns, and grids that are empty or of no use."""
+        if self.rows is not None:
+            unknown = sorted(name for name in self.rows if not fnmatch.filter(rows, name))
+            if unknown or not self.rows:
+                yield f"names no rows, or unknown ones: {unknown}"
+        named = {*(self.columns or {}), *self.omit, *self.column_seeds, *self.column_tuned}
+        if unknown := sorted(named.difference(columns)):
+            yield f"names unknown columns {unknown}"
+        grids = [*self.column_tuned.values(), *([] if self.tuned is None else [self.tuned])]
+        if grids and not (tune and all(grids)):
+            lack = "it is empty" if tune else "the experiment has no 'tune'"
+            yield f"has 'tuned', but {lack}"
 
 
 @dataclass
@@ -289,6 +330,42 @@ class Experiment:
         assert self.tune is not None
         own = self.scales[scale].max_extra_values
         return self.tune.max_extra_values if own is None else own
+
+    def problems(self) -> Iterator[str]:
+        """Describe what is wrong with the experiment and its parts."""
+        if self.kind not in ("table", "figure"):
+            yield f"kind is {self.kind!r}; expected 'table' or 'figure'"
+        if (self.kind == "figure") != (self.drawing is not None):
+            yield "a figure needs a 'drawing', a table has none"
+        # A table needs runs; a figure has rows, columns and seeds, or none of them.
+        plan = {"rows": self.rows, "columns": self.columns, "seeds": self.seeds}
+        lacking = [key for key, value in plan.items() if not value]
+        if self.kind == "table" and lacking:
+            yield f"{lacking[0]!r} is missing or empty"
+        scales = self.scales.values()
+        changes = [*self.base, *(item for scale in scales for item in scale.overrides)]
+        if lacking and (len(lacking) < len(plan) or changes or any(one.seeds for one in scales)):
+            yield (
+                f"{lacking[0]!r} is missing or empty; a figure of the library alone has no 'base', "
+                "'rows', 'columns', 'seeds' and no overrides"
+            )
+        rows = self.row_labels() if self.rows else []
+        names = {name for one in self.columns for name in (one.name, *one.labels)}
+        for scale, one in self.scales.items():
+            yield from (f"scale {scale!r} {text}" for text in one.problems(rows, names, self.tune))
+        if self.tune is not None:
+            yield from self.tune.problems(rows)
+            if any(column.aggregate == "ensemble" for column in self.columns):
+                yield "a tuned experiment has no columns 'aggregate: ensemble'"
+        yield from self.published.problems(rows, {column.name for column in self.columns})
+        if self.baseline not in (None, *rows):
+            yield f"baseline {self.baseline!r} is not a row of the experiment"
+        if unknown := [one.name for one in self.columns if one.relative_to not in (None, *rows)]:
+            yield f"relative_to of {unknown} is not a row of the experiment"
+        if len(self.departures) > _MOST_DEPARTURES:
+            yield f"more than {_MOST_DEPARTURES} departures; join some"
+        for departure in self.departures:
+            yield from departure.problems(rows, names)
 
 
 @dataclass
@@ -413,72 +490,6 @@ def _parse(path: Path, stamp: tuple[int, int]) -> Experiment:
         printed |= {label: flattened(cells, separator=" ") for label, cells in printed.items()}
     values = {one.name: getattr(content, one.name) for one in fields(Experiment)}
     experiment = Experiment(**values | {"columns": columns})
-    for problem in _problems(experiment):
+    for problem in experiment.problems():
         raise ConfigError(f"{path}: {problem}")
     return experiment
-
-
-def _problems(experiment: Experiment) -> Iterator[str]:
-    """Describe what is wrong with an experiment."""
-    if experiment.kind not in ("table", "figure"):
-        yield f"kind is {experiment.kind!r}; expected 'table' or 'figure'"
-    if (experiment.kind == "figure") != (experiment.drawing is not None):
-        yield "a figure needs a 'drawing', a table has none"
-    # A table needs runs; a figure has rows, columns and seeds, or none of them.
-    plan = {key: getattr(experiment, key) for key in ("rows", "columns", "seeds")}
-    lacking = [key for key, value in plan.items() if not value]
-    if experiment.kind == "table" and lacking:
-        yield f"{lacking[0]!r} is missing or empty"
-    scales = experiment.scales.values()
-    changes = [*experiment.base, *(item for scale in scales for item in scale.overrides)]
-    if lacking and (len(lacking) < len(plan) or changes or any(scale.seeds for scale in scales)):
-        yield (
-            f"{lacking[0]!r} is missing or empty; a figure of the library alone has no 'base', "
-            "'rows', 'columns', 'seeds' and no overrides"
-        )
-    # Scales must name rows and columns that exist.
-    labels = experiment.row_labels() if experiment.rows else []
-    columns = {name for one in experiment.columns for name in (one.name, *one.labels)}
-    for scale, one in experiment.scales.items():
-        if one.rows is not None:
-            unknown = sorted(name for name in one.rows if not fnmatch.filter(labels, name))
-            if unknown or not one.rows:
-                yield f"scale {scale!r} names no rows, or unknown ones: {unknown}"
-        named = {*(one.columns or {}), *one.omit, *one.column_seeds, *one.column_tuned}
-        if named - columns:
-            yield f"scale {scale!r} names unknown columns {sorted(named - columns)}"
-        grids = [*one.column_tuned.values(), *([] if one.tuned is None else [one.tuned])]
-        if grids and not (experiment.tune and all(grids)):
-            lack = "it is empty" if experiment.tune else "the experiment has no 'tune'"
-            yield f"scale {scale!r} has 'tuned', but {lack}"
-    if (tune := experiment.tune) is not None:
-        if not tune.values:
-            yield "tune.values is empty; expected at least one number"
-        if tune.grid_factor is not None and not (tune.grid_factor > 1 and min(tune.values) > 0):
-            yield "tune.grid_factor takes a factor > 1, and values > 0"
-        if unknown := sorted({*tune.rows} - {*experiment.row_labels()}):
-            yield f"tune.rows names {unknown}, no rows of the experiment"
-        if any(column.aggregate == "ensemble" for column in experiment.columns):
-            yield "a tuned experiment has no columns 'aggregate: ensemble'"
-    # Published values must be numbers of existing cells.
-    names = {column.name for column in experiment.columns}
-    published = experiment.published
-    printed = (published.rows, published.deviations, published.other_rows)
-    for label, cells in (item for rows in printed for item in rows.items()):
-        if unknown := sorted({*cells} - names):
-            yield f"published row {label!r} names {unknown}, no columns"
-        if wrong := [name for name, value in cells.items() if type(value) not in (int, float)]:
-            yield f"published row {label!r}: {wrong} are not numbers"
-    # Other parts must name rows and columns that exist.
-    known = {None, *experiment.row_labels()}
-    if experiment.baseline not in known:
-        yield f"baseline {experiment.baseline!r} is not a row of the experiment"
-    if unknown := [one.name for one in experiment.columns if one.relative_to not in known]:
-        yield f"relative_to of {unknown} is not a row of the experiment"
-    if len(experiment.departures) > _MOST_DEPARTURES:
-        yield f"more than {_MOST_DEPARTURES} departures; join some"
-    for departure in experiment.departures:
-        if unknown := sorted({*departure.rows} - known | {*departure.columns} - columns):
-            yield f"a departure names {unknown}, no rows or columns"
-    if unknown := sorted({*published.rows, *published.deviations} - known):
-        yield f"published rows {unknown} are not rows of the experiment"
