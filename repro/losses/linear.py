@@ -26,6 +26,35 @@ class Layer(NamedTuple):
     weight: Tensor
     bias: Tensor | None = None
 
+    @classmethod
+    def checked(
+        cls, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor
+    ) -> "Layer":
+        """Check types and shapes of the arguments of :func:`linear_entmax_loss`."""
+        parts = [hidden, weight] if bias is None else [hidden, weight, bias]
+        device = hidden.device.type
+        if torch.is_autocast_enabled(device) and hidden.dtype != torch.float64:
+            dtype = torch.get_autocast_dtype(device)  # autocast of a linear layer
+            parts = [part.to(dtype) for part in parts]
+        dtypes = [part.dtype for part in parts]
+        if not parts[0].is_floating_point() or len(set(dtypes)) != 1:
+            raise TypeError(
+                f"hidden, weight and bias must have one floating point type, got {dtypes}"
+            )
+        if target.dtype != torch.long:
+            raise TypeError(f"target must hold class indices (torch.long), got {target.dtype}")
+        if hidden.dim() == 0 or target.shape != hidden.shape[:-1]:
+            raise ValueError(
+                f"target must have the shape of hidden without the last axis, got "
+                f"{tuple(target.shape)} for {tuple(hidden.shape)}"
+            )
+        if weight.dim() != 2 or weight.size(1) != hidden.size(-1):
+            size = hidden.size(-1)
+            raise ValueError(f"weight must have shape (V, {size}), got {tuple(weight.shape)}")
+        if bias is not None and bias.shape != weight.shape[:1]:
+            raise ValueError(f"bias must have shape ({weight.size(0)},), got {tuple(bias.shape)}")
+        return cls(*parts)
+
     @property
     def dtype(self) -> torch.dtype:
         """Dtype in which scores and sums are computed, at least float32."""
@@ -181,44 +210,9 @@ def linear_entmax_loss(
     References:
         Peters et al. (2019), Eqs. 11 and 12.
     """
-    check_reduction(reduction)
-    skipped = integer("ignore_index", ignore_index)
-    alpha = _check_settings(alpha, chunk_size)
-    device = hidden.device.type
-    if torch.is_autocast_enabled(device) and hidden.dtype != torch.float64:
-        # Autocast would cast the arguments of a linear layer in this way.
-        dtype = torch.get_autocast_dtype(device)
-        hidden, weight = hidden.to(dtype), weight.to(dtype)
-        bias = None if bias is None else bias.to(dtype)
-    dtypes = [part.dtype for part in (hidden, weight, bias) if part is not None]
-    if not hidden.is_floating_point() or len(set(dtypes)) != 1:
-        raise TypeError(f"hidden, weight and bias must have one floating point type, got {dtypes}")
-    if target.dtype != torch.long:
-        raise TypeError(f"target must hold class indices (torch.long), got {target.dtype}")
-    if hidden.dim() == 0 or target.shape != hidden.shape[:-1]:
-        raise ValueError(
-            f"target must have the shape of hidden without the last axis, got "
-            f"{tuple(target.shape)} for {tuple(hidden.shape)}"
-        )
-    if weight.dim() != 2 or weight.size(1) != hidden.size(-1):
-        size = hidden.size(-1)
-        raise ValueError(f"weight must have shape (V, {size}), got {tuple(weight.shape)}")
-    if bias is not None and bias.shape != weight.shape[:1]:
-        raise ValueError(f"bias must have shape ({weight.size(0)},), got {tuple(bias.shape)}")
-    if torch._C._are_functorch_transforms_active():
-        # The chunked function has reverse mode only, so compute the loss of all scores at once.
-        loss = FenchelYoungLoss(Entmax(alpha), skipped, reduction)
-        return loss(F.linear(hidden, weight, bias), target)
-    size = chunk_size or max(1, _CHUNK // max(1, weight.size(0)))
-    ignored = target == skipped
-    kept = ~ignored
-    check_classes(target.masked_fill(ignored, 0), max(1, weight.size(0)))
-    counted: Tensor = LinearEntmaxFunction.apply(
-        hidden[kept], weight, bias, target[kept], Entmax(alpha), size,
-        torch.is_grad_enabled(),
-    )  # fmt: skip
-    losses = counted.new_zeros(target.shape).masked_scatter(kept, counted)
-    return reduce_losses(losses, ignored, reduction).to(hidden.dtype)
+    loss = LinearEntmaxLoss(alpha, ignore_index, reduction, chunk_size)
+    value: Tensor = loss(hidden, weight, bias, target)
+    return value
 
 
 class LinearEntmaxLoss(nn.Module):
@@ -236,7 +230,15 @@ class LinearEntmaxLoss(nn.Module):
     ) -> None:
         super().__init__()
         check_reduction(reduction)
-        self.alpha = _check_settings(alpha, chunk_size)
+        if isinstance(alpha, Tensor):
+            raise TypeError(
+                "alpha must be a number here; for a tensor use EntmaxLoss on the scores"
+            )
+        if chunk_size is not None and integer("chunk_size", chunk_size) < 1:
+            raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
+        if number("alpha", alpha) < 1:
+            raise ValueError(f"alpha must be at least 1 here, got {alpha}; below, use EntmaxLoss")
+        self.alpha = positive("alpha", alpha)
         self.ignore_index = integer("ignore_index", ignore_index)
         self.reduction = reduction
         self.chunk_size = chunk_size
@@ -244,29 +246,24 @@ class LinearEntmaxLoss(nn.Module):
     def forward(
         self, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor
     ) -> Tensor:
-        """Return :func:`linear_entmax_loss` of the arguments."""
-        return linear_entmax_loss(
-            hidden, weight, bias, target, self.alpha,
-            ignore_index=self.ignore_index, reduction=self.reduction, chunk_size=self.chunk_size,
+        """Return the loss; the arguments are those of :func:`linear_entmax_loss`."""
+        layer, mapping = Layer.checked(hidden, weight, bias, target), Entmax(self.alpha)
+        if torch._C._are_functorch_transforms_active():
+            # The chunked function has reverse mode only, so compute the loss of all scores at once.
+            loss = FenchelYoungLoss(mapping, self.ignore_index, self.reduction)
+            return loss(F.linear(*layer), target)
+        size = self.chunk_size or max(1, _CHUNK // max(1, weight.size(0)))
+        ignored = target == self.ignore_index
+        kept = ~ignored
+        check_classes(target.masked_fill(ignored, 0), max(1, weight.size(0)))
+        counted: Tensor = LinearEntmaxFunction.apply(
+            layer.hidden[kept], layer.weight, layer.bias, target[kept], mapping, size,
+            torch.is_grad_enabled(),
         )  # fmt: skip
+        losses = counted.new_zeros(target.shape).masked_scatter(kept, counted)
+        return reduce_losses(losses, ignored, self.reduction).to(layer.hidden.dtype)
 
     def extra_repr(self) -> str:
         """Show the settings."""
         names = ("alpha", "ignore_index", "reduction", "chunk_size")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
-
-
-def _check_settings(alpha: float, chunk_size: int | None) -> float:
-    """Check ``α`` and ``chunk_size``; return ``α`` as a float.
-
-    Raises:
-        TypeError: ``α`` is a tensor or not a number, or ``chunk_size`` is not an integer.
-        ValueError: ``α`` is below 1 or not finite, or ``chunk_size`` is below 1.
-    """
-    if isinstance(alpha, Tensor):
-        raise TypeError("alpha must be a number here; for a tensor use EntmaxLoss on the scores")
-    if chunk_size is not None and integer("chunk_size", chunk_size) < 1:
-        raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
-    if number("alpha", alpha) < 1:
-        raise ValueError(f"alpha must be at least 1 here, got {alpha}; below, use EntmaxLoss")
-    return positive("alpha", alpha)
