@@ -16,7 +16,7 @@ SHORT_THREAD_BYTES, THREAD_BYTES = 16, 32
 MOST_WARPS = 32
 REGISTERS = 2**16
 """Number of 4-byte registers of a multiprocessor."""
-STREAM_ENTRIES, STREAM_WARPS = 2048, 4
+STREAM_ENTRIES, STREAM_WARPS = 1024, 4
 """Entries per chunk and warps of a program that keeps no entries between passes."""
 
 WORKSPACE_BYTES = 2**28
@@ -60,8 +60,12 @@ A chunk leaves room for two programs, one of which may read while the other one 
 131,072 normally distributed scores, 1 % have more than two entries with mass by 1.5-entmax in a
 column of 2,048; none have by sparsemax.
 """
-SCANS = Work(held=2**13, chunk=2**13)
-"""Scans of several numbers along the row: up to 8 warps."""
+SCANS = Work(held=2**12, chunk=2**12)
+"""Scans of several numbers along the row, which hold nothing between passes: up to 4 warps.
+
+They take some 170 registers a thread: three programs share a multiprocessor, where chunks of twice
+the size would leave room for one.
+"""
 STREAMED = Work(held=2**13, chunk=2**13)
 """Entries that are read and written once: a few warps, many programs."""
 
