@@ -19,11 +19,9 @@ from repro.data.pair import Pair
 from repro.data.parallel import ParallelCorpus, ParallelText, read_pairs, write_lines
 from repro.data.segmentation import SubwordSegmenter, moses_tokenizer
 from repro.data.stages import cached_stage, identity_digest
-from repro.data.vocabulary import SPECIALS, Vocabulary
+from repro.data.vocabulary import SINK, SPECIALS, Vocabulary
 from repro.errors import DataError
 
-SINK = "<SINK>"
-"""Last source token, which receives the attention of target words without a counterpart."""
 _VERSION = 2
 """Version of the stages, incremented when the output of one changes."""
 _CODES = "source.codes"
@@ -83,7 +81,7 @@ def prepare(
         text: settings for turning text into tokens.
         encoding: settings for turning tokens into ids.
         cache: folder of cached stages.
-        sink: append :data:`SINK` to every source.
+        sink: append :data:`~repro.data.vocabulary.SINK` to every source.
 
     Raises:
         DataError: a line of the corpus is malformed, or no training pair is short enough.

@@ -3,7 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
+END = "</s>"
+"""Last symbol of an output."""
+SPECIALS = ("<pad>", "<unk>", "<s>", END)
+SINK = "<SINK>"
+"""Last source token, which receives the attention of target words without a counterpart."""
 
 
 class Vocabulary:

@@ -15,8 +15,9 @@ from repro.data.alignment.links import StoredLinks, fertilities, largest_fertili
 from repro.data.alignment.model import train_two_way
 from repro.data.batching import Seq2SeqBatch, collate, epoch_batches, ordered_batches
 from repro.data.pair import Links
-from repro.data.preparation import SINK, PreparedCorpus
+from repro.data.preparation import PreparedCorpus
 from repro.data.stages import cached_stage
+from repro.data.vocabulary import SINK
 from repro.models.seq2seq.fertility import (
     AlignedFertility,
     ConstantFertility,

@@ -14,7 +14,7 @@ from repro.config.schema.seq2seq import Seq2SeqRun
 from repro.data.arrow import ArrowPairs
 from repro.data.batching import Seq2SeqBatch, collate, epoch_batches, ordered_batches
 from repro.data.pair import Pair
-from repro.data.vocabulary import Vocabulary
+from repro.data.vocabulary import END, Vocabulary
 from repro.decoding import BeamResult, Hypothesis, StepModel, beam_search
 from repro.losses import FenchelYoungLoss
 from repro.models.seq2seq.attention import AttentionNormalizer, BoundedNormalizer
@@ -31,8 +31,6 @@ from repro.tasks.instantiate import (
 )
 from repro.training import distributed
 
-STOP = "</s>"
-"""Symbol that marks the end of an output in the files of examples."""
 LARGE_VOCABULARY = 16_384
 """Smallest target vocabulary with the loss of :func:`build_linear_loss` on a CPU, if there is one.
 """
@@ -229,7 +227,7 @@ class Seq2SeqTask:
 
     def symbols(self, hypothesis: Hypothesis) -> list[str]:
         """Return one symbol for each row of the attention, the end symbol included."""
-        return [self.target_symbols[n] for n in hypothesis.tokens] + [STOP] * hypothesis.finished
+        return [self.target_symbols[n] for n in hypothesis.tokens] + [END] * hypothesis.finished
 
     def text(self, example: Any, hypothesis: Hypothesis) -> str:
         """Return a hypothesis as text."""

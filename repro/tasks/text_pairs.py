@@ -19,10 +19,10 @@ from repro.config.schema.text_pairs import EncodingSettings, TextRun, TextSettin
 from repro.data.batching import collate
 from repro.data.pair import Pair
 from repro.data.parallel import ParallelCorpus
-from repro.data.preparation import SINK, PreparedCorpus, prepare, prune_tests
+from repro.data.preparation import PreparedCorpus, prepare, prune_tests
 from repro.data.segmentation import join_subwords, moses_detokenizer
 from repro.data.sentence_search import find_pairs, sentence_digest
-from repro.data.vocabulary import Vocabulary
+from repro.data.vocabulary import SINK, Vocabulary
 from repro.decoding import BeamResult, Hypothesis, StepModel, forced
 from repro.decoding.penalties import Penalties, rescored
 from repro.evaluation.metrics import Evaluation

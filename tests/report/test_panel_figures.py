@@ -10,12 +10,13 @@ import torch
 from figure_runs import runs_of
 
 from repro.config.experiment import Experiment
+from repro.data.vocabulary import SINK
 from repro.prediction import AttentionMap, Prediction
 from repro.report.figure_view import figure_view
 from repro.report.figures import FigureData, figure_kind
 from repro.report.figures.attention import draw_example
 from repro.report.figures.canvas import plain_style
-from repro.report.figures.comparison import SINK, Sentence, choose_sentences, shown_sentences
+from repro.report.figures.comparison import Sentence, choose_sentences, shown_sentences
 from repro.report.figures.heatmap import clusters
 from repro.report.figures.kinds import OWN, RULE, choice_in_words
 from repro.report.figures.predictions import draw_predictions

@@ -16,7 +16,7 @@ from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import grammar
 from repro.data.parallel import read_pairs
-from repro.data.preparation import SINK
+from repro.data.vocabulary import SINK
 from repro.decoding.penalties import Penalties
 from repro.errors import DataError
 from repro.evaluation.meteor import METEOR_JAR, MeteorError

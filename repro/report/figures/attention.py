@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from repro.data.vocabulary import END
 from repro.report.figures.canvas import Canvas, is_mark, plain_style
-from repro.report.figures.heatmap import END, Panel
+from repro.report.figures.heatmap import Panel
 from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
 from repro.report.figures.panels import Block, draw_blocks
 

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from repro.data.segmentation import join_subwords
+from repro.data.vocabulary import SINK
 from repro.report.figures.heatmap import Panel
 from repro.report.figures.kinds import RULE, VALIDATION, FigureRuns, Row, ordered_examples, place_of
 from repro.results import ResultsError
 
-SINK = "<SINK>"
-"""Word that runs with bounded attention append to the source."""
 _SENTENCE = ("index", "language", "source", "gold", "separator", "split")
 _PAIR = ("index", "split", "pair", "premise", "hypothesis", "gold")
 

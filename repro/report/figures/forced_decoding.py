@@ -10,6 +10,7 @@ from typing import Any
 from matplotlib.patches import Rectangle
 
 from repro.data.segmentation import join_subwords
+from repro.data.vocabulary import END
 from repro.report.figures.canvas import (
     INK,
     MUTED_INK,
@@ -19,7 +20,6 @@ from repro.report.figures.canvas import (
     in_lines,
     text_width,
 )
-from repro.report.figures.heatmap import END
 from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
 from repro.report.figures.lattice import percent
 

@@ -10,6 +10,7 @@ from matplotlib.axis import Axis, XAxis
 from matplotlib.colors import to_rgb
 
 from repro.data.segmentation import join_subwords
+from repro.data.vocabulary import END
 from repro.report.figures.canvas import (
     FRAME,
     INK,
@@ -28,8 +29,6 @@ from repro.report.figures.canvas import (
 
 CLUSTERED = "oscarmax"
 """Mapping whose groups of equal weights get bullets."""
-END = "</s>"
-"""Last symbol of an output."""
 CELL = 0.15
 """Width and height of a cell in inches, just enough for the words beside it."""
 NOTE_SIZE = 8.0

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from repro.data.vocabulary import END
 from repro.report.figures.canvas import (
     INK,
     MUTED_INK,
@@ -15,7 +16,6 @@ from repro.report.figures.canvas import (
     text_width,
     token_label,
 )
-from repro.report.figures.heatmap import END
 from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
 from repro.results import ResultsError
 

@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 
 from repro.data.segmentation import SEPARATOR
 from repro.data.sentence_search import sentence_key
+from repro.data.vocabulary import END
 from repro.report.figures.canvas import Canvas
 from repro.report.figures.comparison import Sentence, choose_sentences, shown_sentences
-from repro.report.figures.heatmap import CLUSTERED, END, Panel
+from repro.report.figures.heatmap import CLUSTERED, Panel
 from repro.report.figures.kinds import OWN, Figure, FigureRuns, Row
 from repro.report.figures.panels import Block, draw_blocks, has_bullets
 from repro.results import ResultsError
