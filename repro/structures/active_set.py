@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from repro.mappings import ConvergenceWarning
-from repro.structures.problem import Selection
+from repro.structures.problem import Instances, Selection
 from repro.structures.structure import Structure
 
 
@@ -125,7 +125,7 @@ def sparsemap(
     if tol is not None and not tol >= 0:
         raise ValueError(f"tol must be at least 0, not {tol}")
     gap = tol if tol is not None else 1e-10 if unary.dtype == torch.float64 else 1e-6
-    problem = structure.problem(unary, additional, lengths, mask)
+    problem = structure.problem(Instances(unary, additional, lengths, mask))
     known = None if start is None else start.selection
     selection = structure.solve(problem, gap, max_iter, known)
     detached = None if additional is None else additional.detach()

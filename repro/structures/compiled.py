@@ -8,6 +8,7 @@ from torch import Tensor
 
 from repro.structures.kernels.codes import SEQUENCE
 from repro.structures.problem import (
+    Instances,
     Layout,
     Problem,
     Selection,
@@ -75,7 +76,7 @@ class CompiledStructure(Structure):
         lengths: Tensor | None = None,
     ) -> Tensor:
         """Check a target ``(B, S)``, and set its padding to -1; see the base class."""
-        rows = self.problem(unary, None, lengths).sizes[:, :1]
+        rows = self.problem(Instances(unary, lengths=lengths)).sizes[:, :1]
         vertex = checked_choices(target, unary, rows)
         self.refuse_invalid(vertex, lengths, 2 * self.indicator(vertex, unary.detach()) - 1)
         return vertex

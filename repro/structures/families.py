@@ -20,6 +20,7 @@ from repro.structures.forward_backward import sequence_log_partition
 from repro.structures.kernels.codes import ARBORESCENCE, MATCHING, SEQUENCE, SINGLE_ROOT
 from repro.structures.matrix_tree import tree_log_partition
 from repro.structures.problem import (
+    Instances,
     Problem,
     checked_lengths,
     checked_unary,
@@ -39,17 +40,11 @@ class LinearChain(CompiledStructure):
 
     has_additional = True
 
-    def problem(
-        self,
-        unary: Tensor,
-        additional: Tensor | None = None,
-        lengths: Tensor | None = None,
-        mask: Tensor | None = None,
-    ) -> Problem:
+    def problem(self, given: Instances) -> Problem:
         """Check scores ``(B, n, m)`` and transitions; see the base class."""
-        scores = checked_unary(unary, mask, "B n m")
+        scores, additional = checked_unary(given, "B n m"), given.additional
         batch, n, m = scores.shape
-        items = checked_lengths(lengths, batch, (n,))
+        items = checked_lengths(given.lengths, batch, (n,))
         # Trailing tags that are forbidden at all items are cut off, unless all tags are.
         tags = torch.zeros(batch, 1, dtype=torch.int64)
         if m > 0:
@@ -62,11 +57,11 @@ class LinearChain(CompiledStructure):
                     f"transitions {shape} or {(batch, *shape)} expected, got "
                     f"{tuple(additional.shape)}"
                 )
-            if additional.dtype != unary.dtype:
-                raise ValueError(f"transitions are {additional.dtype}, unary scores {unary.dtype}")
+            if additional.dtype != (dtype := given.unary.dtype):
+                raise ValueError(f"transitions are {additional.dtype}, unary scores {dtype}")
             if additional.numel():
-                given = on_host(additional, torch.float64)
-                transitions = given.reshape(-1, *shape).contiguous()
+                wide = on_host(additional, torch.float64)
+                transitions = wide.reshape(-1, *shape).contiguous()
         return Problem(SEQUENCE, scores, transitions, torch.cat([items, tags], dim=1), n)
 
     def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
@@ -151,29 +146,22 @@ class HeadStructure(Structure):
     def __init__(self, single_root: bool = False) -> None:
         self.single_root = single_root
 
-    def problem(
-        self,
-        unary: Tensor,
-        additional: Tensor | None = None,
-        lengths: Tensor | None = None,
-        mask: Tensor | None = None,
-    ) -> Any:
+    def problem(self, given: Instances) -> Any:
         """Check scores ``(B, n + 1, n + 1)``, and forbid what is no arc; see the base class."""
-        scores, words = self._checked(unary, lengths, mask)
+        scores, words = self._checked(given)
         scores = scores.masked_fill(torch.eye(scores.size(1), dtype=torch.bool), -torch.inf)
         scores[:, :, 0] = -torch.inf
         grid = (words + 1).expand(-1, 2)
-        return replace(super().problem(scores, additional, grid), lengths=words.squeeze(1))
+        checked = Instances(scores, given.additional, grid)
+        return replace(super().problem(checked), lengths=words.squeeze(1))
 
-    def _checked(
-        self, unary: Tensor, lengths: Tensor | None, mask: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    def _checked(self, given: Instances) -> tuple[Tensor, Tensor]:
         """Check scores and lengths; return them, the latter as ``(B, 1)``."""
-        scores = checked_unary(unary, mask, "B n+1 n+1")
+        scores = checked_unary(given, "B n+1 n+1")
         batch, rows, columns = scores.shape
         if rows != columns or rows == 0:
             raise ValueError(f"arcs (B, n+1, n+1) expected, got {tuple(scores.shape)}")
-        return scores, checked_lengths(lengths, batch, (rows - 1,))
+        return scores, checked_lengths(given.lengths, batch, (rows - 1,))
 
     def vertices(self, stored: Tensor, problem: Any) -> Tensor:
         """Find the head of each word in 0/1 parts; see the base class."""
@@ -199,7 +187,7 @@ class HeadStructure(Structure):
         """Check heads, ``(B, n)`` of the words or ``(B, n + 1)`` with the root; see the base."""
         if target.dim() == 2 and target.size(1) == unary.size(1) - 1:
             target = pad(target, (1, 0), value=-1)
-        _, words = self._checked(unary, lengths, None)
+        _, words = self._checked(Instances(unary, lengths=lengths))
         vertex = checked_choices(target, unary, words + 1, 1)
         self.refuse_invalid(vertex, lengths, 2 * self.indicator(vertex, unary.detach()) - 1)
         return vertex
@@ -214,16 +202,10 @@ class Arborescence(HeadStructure, CompiledStructure):
         single_root: whether the root has exactly one child.
     """
 
-    def problem(
-        self,
-        unary: Tensor,
-        additional: Tensor | None = None,
-        lengths: Tensor | None = None,
-        mask: Tensor | None = None,
-    ) -> Problem:
+    def problem(self, given: Instances) -> Problem:
         """Check scores ``(B, n + 1, n + 1)``; see the base class."""
-        no_additional(additional, "Arborescence")
-        scores, words = self._checked(unary, lengths, mask)
+        no_additional(given.additional, "Arborescence")
+        scores, words = self._checked(given)
         code = SINGLE_ROOT if self.single_root else ARBORESCENCE
         sizes = (words + 1).expand(-1, 2).contiguous()
         return Problem(code, scores, NO_TRANSITIONS, sizes, scores.size(1) - 1)
@@ -249,18 +231,12 @@ class Matching(CompiledStructure):
     or -1. ``lengths`` is ``(B, 2)``. The oracle finds shortest augmenting paths.
     """
 
-    def problem(
-        self,
-        unary: Tensor,
-        additional: Tensor | None = None,
-        lengths: Tensor | None = None,
-        mask: Tensor | None = None,
-    ) -> Problem:
+    def problem(self, given: Instances) -> Problem:
         """Check scores ``(B, n, m)``; see the base class."""
-        no_additional(additional, "Matching")
-        scores = checked_unary(unary, mask, "B n m")
+        no_additional(given.additional, "Matching")
+        scores = checked_unary(given, "B n m")
         batch, n, m = scores.shape
-        sizes = checked_lengths(lengths, batch, (n, m)).contiguous()
+        sizes = checked_lengths(given.lengths, batch, (n, m)).contiguous()
         return Problem(MATCHING, scores, NO_TRANSITIONS, sizes, min(n, m))
 
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:

@@ -15,6 +15,15 @@ class InfeasibleError(ValueError):
     """Raised when all structures of an instance are forbidden."""
 
 
+class Instances(NamedTuple):
+    """Scores of a batch with lengths and mask, as :meth:`Structure.map` takes them."""
+
+    unary: Tensor
+    additional: Tensor | None = None
+    lengths: Tensor | None = None
+    mask: Tensor | None = None
+
+
 @dataclass(frozen=True)
 class Scores:
     """Scores of a structure with an oracle in PyTorch, on the CPU and detached.
@@ -188,8 +197,9 @@ def on_device(values: Tensor, device: torch.device, dtype: torch.dtype) -> Tenso
     return values.to(device, dtype)
 
 
-def checked_unary(unary: Tensor, mask: Tensor | None, axes: str | None = None) -> Tensor:
+def checked_unary(given: Instances, axes: str | None = None) -> Tensor:
     """Check unary scores; return them in double precision on the CPU, ``-inf`` where masked."""
+    unary, mask = given.unary, given.mask
     names = axes.split() if axes else ["B", "..."]
     if unary.dim() < 2 or (axes and unary.dim() != len(names)):
         raise ValueError(f"unary scores ({', '.join(names)}) expected, got {tuple(unary.shape)}")

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from repro.structures.kernels.codes import SEQUENCE, Array
 from repro.structures.problem import (
+    Instances,
     Layout,
     Scores,
     Selection,
@@ -80,7 +81,7 @@ class Structure(ABC):
             ValueError: shapes do not fit, or scores are NaN or +inf.
             InfeasibleError: an instance has no allowed structure.
         """
-        problem = self.problem(unary, additional, lengths, mask)
+        problem = self.problem(Instances(unary, additional, lengths, mask))
         found = self.vertices(self.best_stored(problem)[:, None], problem)[:, 0]
         return on_device(found, unary.device, found.dtype)
 
@@ -224,24 +225,19 @@ class Structure(ABC):
             )
         return marginals, more[0] if more else None
 
-    def problem(
-        self,
-        unary: Tensor,
-        additional: Tensor | None = None,
-        lengths: Tensor | None = None,
-        mask: Tensor | None = None,
-    ) -> Any:
+    def problem(self, given: Instances) -> Any:
         """Check the scores and convert them to the form that the solver takes.
 
         Raises:
             ValueError: shapes, types or lengths do not fit.
         """
-        scores, name = checked_unary(unary, mask), type(self).__name__
+        unary, additional, lengths, _mask = given
+        scores, name = checked_unary(given), type(self).__name__
         if not self.has_additional:
             no_additional(additional, name)
         elif additional is None or len(additional) != len(unary):
-            given = None if additional is None else tuple(additional.shape)
-            raise ValueError(f"{name} needs additional scores ({len(unary)}, ...), got {given}")
+            found = None if additional is None else tuple(additional.shape)
+            raise ValueError(f"{name} needs additional scores ({len(unary)}, ...), got {found}")
         else:
             additional = on_host(additional, torch.float64)
         if lengths is not None:
