@@ -34,18 +34,18 @@ class Measurement:
     metric: str  # full name
     value: float
     signature: str  # how the metric was computed
-    run_id: str
-    kind: str
-    seed: int | None
-    scale: str
-    corpus: str
-    fingerprint: str
-    epoch: int
-    commit: str
-    device: str
-    versions: str
-    wall_time: float
-    tuned: float | None  # value of the setting that is tuned in this cell; None if none is
+    run_id: str = ""
+    kind: str = "run"
+    seed: int | None = None
+    scale: str = ""
+    corpus: str = ""
+    fingerprint: str = ""
+    epoch: int = NUMERIC_EPOCH
+    commit: str = ""
+    device: str = ""
+    versions: str = ""
+    wall_time: float = 0.0
+    tuned: float | None = None  # value of the setting that is tuned in this cell; None if none is
     diverged: bool = False  # whether the training of the run diverged
 
     @classmethod
@@ -65,25 +65,7 @@ class Measurement:
     @classmethod
     def alone(cls, row: str, column: str, metric: str, value: float, seed: int, scale: str) -> Self:
         """Create a measurement that no record holds: a speed, or a published value."""
-        return cls(
-            row=row,
-            column=column,
-            metric=metric,
-            value=value,
-            signature=metric_of(metric).signature,
-            run_id="",
-            kind="run",
-            seed=seed,
-            scale=scale,
-            corpus="",
-            fingerprint="",
-            epoch=NUMERIC_EPOCH,
-            commit="",
-            device="",
-            versions="",
-            wall_time=0.0,
-            tuned=None,
-        )
+        return cls(row, column, metric, value, metric_of(metric).signature, seed=seed, scale=scale)
 
     @property
     def earlier(self) -> bool:
