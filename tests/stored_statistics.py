@@ -2,7 +2,7 @@
 
 import pytest
 
-from repro.evaluation.metrics import form_of
+from repro.evaluation.metrics import formula_of
 from repro.evaluation.sufficient_statistics import GROUPS, metric_value
 from repro.results import RunFolder
 from repro.runs.job import Outcome
@@ -12,10 +12,10 @@ def assert_sums_give_the_records(folder: RunFolder) -> None:
     """Every recorded metric that is a function of sums has its statistics, and is that function."""
     kept = folder.read_statistics()
     recorded = folder.read_record().metrics
-    summed = {metric for metric in recorded if form_of(metric) is not None}
+    summed = {metric for metric in recorded if formula_of(metric) is not None}
     assert {name for name in kept if not name.endswith(GROUPS)} == summed != set()
     for metric in summed:
-        form = form_of(metric)
+        form = formula_of(metric)
         assert form is not None
         groups = kept.get(metric + GROUPS)
         value = metric_value(kept[metric], form, None if groups is None else groups.tolist())

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.evaluation.sufficient_statistics import Form, split_groups
+from repro.evaluation.sufficient_statistics import Formula, split_groups
 
 TRIALS = 10_000
 SEED = 12345
@@ -43,7 +43,7 @@ class PairedTest:
 def approximate_randomisation(
     first: Runs,
     second: Runs,
-    form: Form,
+    formula: Formula,
     *,
     groups: Sequence[Hashable] | None = None,
     trials: int = TRIALS,
@@ -56,7 +56,7 @@ def approximate_randomisation(
     Args:
         first: statistics of one system, an array of shape ``(n, k)`` for each of its runs.
         second: statistics of the other system for the same examples, with as many runs.
-        form: map of sums ``(..., k)`` to values ``(...)`` of the metric.
+        formula: map of sums ``(..., k)`` to values ``(...)`` of the metric.
         groups: group of every example; ``None`` puts all in one.
         trials: number of draws.
         seed: seed of the draws.
@@ -80,7 +80,7 @@ def approximate_randomisation(
 
     def difference(sums: Sequence[Array]) -> Array:
         """Compute differences ``(...)`` from sums of every group, ``(..., columns)``."""
-        each = [form(one.reshape(*one.shape[:-1], 2, len(first), shape[1])) for one in sums]
+        each = [formula(one.reshape(*one.shape[:-1], 2, len(first), shape[1])) for one in sums]
         values: Array = np.mean(each, axis=0).mean(-1)
         return values[..., 0] - values[..., 1]
 

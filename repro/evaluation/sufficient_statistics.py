@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
-Form = Callable[[Array], Array]
+Formula = Callable[[Array], Array]
 """Map of sums ``(..., k)`` to values ``(...)`` of the metric."""
 GROUPS = ".groups"
 """Suffix of the name of the array with the group of each example, for macro averages."""
@@ -67,8 +67,8 @@ def split_groups(rows: Array, groups: Sequence[Hashable] | None) -> dict[Hashabl
 
 
 def metric_value(
-    rows: NDArray[np.number], form: Form, groups: Sequence[Hashable] | None = None
+    rows: NDArray[np.number], formula: Formula, groups: Sequence[Hashable] | None = None
 ) -> float:
     """Compute a metric from statistics of shape ``(n, k)``, averaged over groups."""
     parts = split_groups(np.asarray(rows, np.float64), groups).values()
-    return float(np.mean([form(part.sum(0)) for part in parts]))
+    return float(np.mean([formula(part.sum(0)) for part in parts]))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from repro.checksums import DamagedFileError
 from repro.config.experiment import Experiment
-from repro.evaluation.metrics import form_of, metric_of
+from repro.evaluation.metrics import formula_of, metric_of
 from repro.evaluation.significance import approximate_randomisation, signature
 from repro.evaluation.sufficient_statistics import GROUPS
 from repro.report.cell import LEVEL, SIGN, UNTESTED, number_text, signed_text
@@ -57,7 +57,7 @@ class Comparer:
         metric, sides = pairs[0][0].metric, [*zip(*pairs, strict=True)]
         runs, others = (" ".join(one.run_id for one in side) for side in sides)
         identity = (metric, runs, others, signature())
-        if identity in self._known or not compute or (form := form_of(metric)) is None:
+        if identity in self._known or not compute or (form := formula_of(metric)) is None:
             return self._known.get(identity)
         try:
             kept = [[self._read(record.run_id) for record in side] for side in sides]

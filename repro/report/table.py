@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from repro.config.experiment import ROW_SEPARATOR, Column, Departure, Experiment
-from repro.evaluation.metrics import best_value, form_of, metric_of
+from repro.evaluation.metrics import best_value, formula_of, metric_of
 from repro.report.cell import BLANK, Cell, collapsed, run_link, visible_digits
 from repro.report.provenance import FULL_SCALE
 from repro.results import Comparison, Measurement, ResultsError
@@ -198,7 +198,7 @@ def _with_untested(experiment: Experiment, rows: Sequence[TableRow]) -> list[Tab
     if base is None:
         return [*rows]
     comparable = [
-        form_of(column.metric) is not None and column.relative_to is None and cell.found > 0
+        formula_of(column.metric) is not None and column.relative_to is None and cell.found > 0
         for column, cell in zip(experiment.columns, base.cells, strict=True)
     ]
     found = []

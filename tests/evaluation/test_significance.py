@@ -10,7 +10,7 @@ import pytest
 from repro.evaluation.metrics.translation import bleu_of_statistics, token_counts
 from repro.evaluation.significance import approximate_randomisation
 from repro.evaluation.sufficient_statistics import (
-    Form,
+    Formula,
     mean_of_sums,
     percentage_of_sums,
 )
@@ -47,7 +47,9 @@ SYSTEMS = pytest.mark.parametrize("systems", [MEANS, RATIOS, BLEUS], ids=["mean"
 IN_GROUPS = pytest.mark.parametrize("groups", [None, GROUPS])
 
 
-def by_definition(runs: Runs, form: Form, chosen: Iterable[int], groups: list[str] | None) -> float:
+def by_definition(
+    runs: Runs, form: Formula, chosen: Iterable[int], groups: list[str] | None
+) -> float:
     """Mean over groups and runs of the metric of the chosen examples, each as often as chosen."""
     labels, picked = groups or ["all"] * len(runs[0]), list(chosen)
     return float(
@@ -61,14 +63,16 @@ def by_definition(runs: Runs, form: Form, chosen: Iterable[int], groups: list[st
     )
 
 
-def observed(first: Runs, second: Runs, form: Form, groups: list[str] | None) -> float:
+def observed(first: Runs, second: Runs, form: Formula, groups: list[str] | None) -> float:
     everything = range(len(first[0]))
     return by_definition(first, form, everything, groups) - by_definition(
         second, form, everything, groups
     )
 
 
-def exact_randomisation(first: Runs, second: Runs, form: Form, groups: list[str] | None) -> float:
+def exact_randomisation(
+    first: Runs, second: Runs, form: Formula, groups: list[str] | None
+) -> float:
     drawn = []
     for swaps in product([False, True], repeat=len(first[0])):
         mask = np.array(swaps)[:, None]
@@ -82,7 +86,7 @@ def exact_randomisation(first: Runs, second: Runs, form: Form, groups: list[str]
 @SYSTEMS
 @IN_GROUPS
 def test_p_value_is_near_the_enumerated_one(
-    groups: list[str] | None, systems: tuple[Runs, Runs, Form]
+    groups: list[str] | None, systems: tuple[Runs, Runs, Formula]
 ) -> None:
     found = approximate_randomisation(*systems, groups=groups, trials=10_000)
     assert found.difference == pytest.approx(observed(*systems, groups), abs=1e-12)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from repro.evaluation.metrics import METRICS, form_of, metric_of, score_outputs
+from repro.evaluation.metrics import METRICS, formula_of, metric_of, score_outputs
 from repro.evaluation.metrics.translation import Translations, length_quartiles
 from repro.evaluation.sufficient_statistics import (
     mean_of_sums,
@@ -14,16 +14,16 @@ from repro.evaluation.sufficient_statistics import (
 
 
 def test_only_whole_splits_of_computed_metrics_have_a_form() -> None:
-    assert form_of("test_duc2004/rougeW_whole") is mean_of_sums
-    assert form_of("test/uas") is percentage_of_sums
-    assert form_of("train/tokens_per_second") is None
-    assert form_of("test/label_recall/neutral") is None
-    assert form_of("test/label_recall") is None
+    assert formula_of("test_duc2004/rougeW_whole") is mean_of_sums
+    assert formula_of("test/uas") is percentage_of_sums
+    assert formula_of("train/tokens_per_second") is None
+    assert formula_of("test/label_recall/neutral") is None
+    assert formula_of("test/label_recall") is None
 
 
 def test_a_metric_reads_outputs_and_sums_or_neither() -> None:
     for metric in METRICS.values():
-        assert (metric.reads is None) == (metric.statistics is None) == (metric.of_sums is None)
+        assert (metric.outputs is None) == (metric.statistics is None) == (metric.from_sums is None)
 
 
 def test_values_are_the_form_of_the_summed_statistics() -> None:
@@ -32,7 +32,7 @@ def test_values_are_the_form_of_the_summed_statistics() -> None:
     names = {f"test/{name}" for name in ("bleu", "bleu_lc", "rep", "rep_printed")}
     assert set(found.values) == set(found.statistics) == names
     for name, rows in found.statistics.items():
-        form = form_of(name)
+        form = formula_of(name)
         assert form is not None
         assert found.values[name] == metric_value(rows, form)
         assert metric_of(name).value(texts) == found.values[name]

@@ -10,7 +10,7 @@ import pytest
 from repro.config.compose import compose_run
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.planning import plan_runs
-from repro.evaluation.metrics import form_of
+from repro.evaluation.metrics import formula_of
 from repro.report.figures import read_figure_data
 from repro.report.significance import Comparer, compare_rows
 from repro.report.table import chosen_records
@@ -150,7 +150,7 @@ def _comparable(experiment: Experiment) -> set[tuple[str, str]]:
     """Cells whose metric is a function of sums, in other rows than the baseline."""
     if experiment.baseline is None:
         return set()
-    columns = [c.name for c in experiment.columns_at("demo") if form_of(c.metric) is not None]
+    columns = [c.name for c in experiment.columns_at("demo") if formula_of(c.metric) is not None]
     others = [row for row in experiment.rows_at("demo") if row != experiment.baseline]
     return {(row, column) for row in others for column in columns}
 

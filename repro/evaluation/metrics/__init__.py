@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from repro.config.errors import ConfigError
 from repro.config.paths import declared_in, extended
 from repro.evaluation.metrics.metric import Metric, signature
-from repro.evaluation.sufficient_statistics import GROUPS, Form, split_groups
+from repro.evaluation.sufficient_statistics import GROUPS, Formula, split_groups
 
 KeyT = TypeVar("KeyT", float, str)
 
@@ -25,7 +25,7 @@ __all__ = [
     "Evaluation",
     "Metric",
     "best_value",
-    "form_of",
+    "formula_of",
     "is_metric",
     "metric_of",
     "score_outputs",
@@ -56,15 +56,15 @@ class Evaluation(NamedTuple):
 
 
 def score_outputs(split: str, outputs: object) -> Evaluation:
-    """Compute every metric that accepts these outputs of a split; see :attr:`Metric.reads`."""
+    """Compute every metric that accepts these outputs of a split; see :attr:`Metric.outputs`."""
     found = Evaluation({}, {})
     for metric in METRICS.values():
         counted = metric.count(outputs)
-        if counted is None or metric.of_sums is None:
+        if counted is None or metric.from_sums is None:
             continue
         rows, name = np.asarray(counted.rows, np.float64), f"{split}/{metric.name}"
         groups = split_groups(rows, counted.groups)
-        by_group = {group: float(metric.of_sums(part.sum(0))) for group, part in groups.items()}
+        by_group = {group: float(metric.from_sums(part.sum(0))) for group, part in groups.items()}
         if metric.recorded != "parts":
             found.values[name] = float(np.mean(list(by_group.values())))
             found.statistics[name] = rows
@@ -74,7 +74,7 @@ def score_outputs(split: str, outputs: object) -> Evaluation:
         by_part = by_group
         if counted.parts is not None:
             parts = split_groups(rows, counted.parts).items()
-            by_part = {part: float(metric.of_sums(inside.sum(0))) for part, inside in parts}
+            by_part = {part: float(metric.from_sums(inside.sum(0))) for part, inside in parts}
         if metric.recorded != "whole" and None not in by_part:
             found.values.update({f"{name}/{part}": value for part, value in by_part.items()})
     return found
@@ -117,11 +117,11 @@ def is_metric(name: str) -> bool:
     return True
 
 
-def form_of(name: str) -> Form | None:
+def formula_of(name: str) -> Formula | None:
     """Return the map from sums to a metric; ``None`` if it has none or ``name`` is a part."""
     parts = name.split("/")
     metric = METRICS.get(parts[1]) if len(parts) == 2 else None
-    return None if metric is None or metric.recorded == "parts" else metric.of_sums
+    return None if metric is None or metric.recorded == "parts" else metric.from_sums
 
 
 def best_value(measured: Mapping[KeyT, float], metric: str) -> KeyT:

@@ -140,13 +140,13 @@ METRICS = (
     Metric(
         "accuracy", "%", 2, True, signature("acc", _SCORER),
         "Share of forms that are predicted exactly, averaged over languages.",
-        of_sums=percentage_of_sums, reads=InflectedForms, recorded="both",
+        from_sums=percentage_of_sums, outputs=InflectedForms, recorded="both",
         statistics=partial(_by_form, str.__eq__),
     ),
     Metric(
         "levenshtein", "edits", 3, False, signature("lev", _SCORER),
         "Mean edit distance from predicted to gold form, averaged over languages.",
-        of_sums=mean_of_sums, reads=InflectedForms, recorded="both",
+        from_sums=mean_of_sums, outputs=InflectedForms, recorded="both",
         statistics=partial(_by_form, levenshtein),
     ),
     Metric(
@@ -157,7 +157,7 @@ METRICS = (
         Metric(
             name, "%", 1, better, signature(short, _SEARCH),
             f"Share of examples {which}, averaged over languages.",
-            of_sums=percentage_of_sums, reads=InflectedForms,
+            from_sums=percentage_of_sums, outputs=InflectedForms,
             statistics=partial(_certificate, name),
         )
         for name, better, short, which in _CERTIFICATES

@@ -29,12 +29,12 @@ METRICS = (
     Metric(
         "label_accuracy", "%", 2, True, signature("acc", "micro:pair"),
         "Share of pairs with the gold label.",
-        of_sums=percentage_of_sums, reads=Labels, statistics=label_accuracy,
+        from_sums=percentage_of_sums, outputs=Labels, statistics=label_accuracy,
     ),
     Metric(
         "label_recall", "%", 2, True, signature("recall", "micro:pair"),
         "Share of the pairs of each gold label that are labeled correctly.", part="label",
-        of_sums=percentage_of_sums, reads=Labels, statistics=label_recall, recorded="parts",
+        from_sums=percentage_of_sums, outputs=Labels, statistics=label_recall, recorded="parts",
     ),
     Metric("label_loss", "", 4, False, signature("loss", "mean:pair"), "Mean loss of a pair."),
     Metric(

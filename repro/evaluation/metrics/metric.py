@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from repro.evaluation.sufficient_statistics import Form, Statistics, metric_value
+from repro.evaluation.sufficient_statistics import Formula, Statistics, metric_value
 from repro.version import __version__
 
 
@@ -21,9 +21,9 @@ class Metric:
             package, joined by ``|``; see :func:`signature`.
         description: one sentence.
         part: kind of the third part of a full name: ``"language"``, ``"label"`` or ``"length"``.
-        of_sums: function of summed statistics that computes the metric; ``None`` for a number that
-            is not a function of sums over examples, for which there are no paired tests.
-        reads: class of the outputs of a split from which the metric is computed, for example
+        from_sums: function of summed statistics that computes the metric; ``None`` for one that is
+            not a function of sums over examples, for which there are no paired tests.
+        outputs: class of the outputs of a split from which the metric is computed, for example
             :class:`repro.evaluation.metrics.translation.Translations`; ``None`` for a number that
             the task measures itself.
         statistics: function of such outputs that returns the contribution of each example, or
@@ -39,8 +39,8 @@ class Metric:
     signature: str
     description: str
     part: str = "language"
-    of_sums: Form | None = None
-    reads: type | None = None
+    from_sums: Formula | None = None
+    outputs: type | None = None
     statistics: Callable[[Any], Statistics | None] | None = None
     recorded: Literal["whole", "parts", "both"] = "whole"
 
@@ -51,13 +51,13 @@ class Metric:
             TypeError: the metric does not accept these outputs, or does not apply to them.
         """
         counted = self.count(outputs)
-        if counted is None or self.of_sums is None:
+        if counted is None or self.from_sums is None:
             raise TypeError(f"{self.name} is not defined for these {type(outputs).__name__}")
-        return metric_value(counted.rows, self.of_sums, counted.groups)
+        return metric_value(counted.rows, self.from_sums, counted.groups)
 
     def count(self, outputs: object) -> Statistics | None:
         """Compute statistics of the outputs of a split; ``None`` if the metric does not apply."""
-        if self.reads is None or self.statistics is None or not isinstance(outputs, self.reads):
+        if self.outputs is None or self.statistics is None or not isinstance(outputs, self.outputs):
             return None
         return self.statistics(outputs)
 

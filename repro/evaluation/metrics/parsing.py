@@ -44,12 +44,12 @@ METRICS = (
     Metric(
         "uas", "%", 2, True, signature("uas", "micro:word|punctuation:counted|tokens:gold"),
         "Share of words with the correct head, punctuation included, as in CoNLL 2017.",
-        of_sums=percentage_of_sums, reads=ParsedSentences, statistics=uas,
+        from_sums=percentage_of_sums, outputs=ParsedSentences, statistics=uas,
     ),
     Metric(
         "exact_trees", "%", 2, True, signature("exact", "micro:sentence|tokens:gold"),
         "Share of sentences with all heads correct.",
-        of_sums=percentage_of_sums, reads=ParsedSentences, statistics=exact_trees,
+        from_sums=percentage_of_sums, outputs=ParsedSentences, statistics=exact_trees,
     ),
     Metric(
         "tree_loss", "", 4, False, signature("loss", "mean:sentence"),

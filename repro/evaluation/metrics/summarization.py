@@ -209,7 +209,8 @@ METRICS = tuple(
         name + suffix, "%", 2, True,
         signature(name.split("_")[0], f"score:{score}|bytes:{cut}|{_COMMON}"),
         f"{words}, mean over {summaries}.",
-        of_sums=mean_of_sums, reads=Summaries, statistics=partial(_rouge, kind, part, max_bytes),
+        from_sums=mean_of_sums, outputs=Summaries,
+        statistics=partial(_rouge, kind, part, max_bytes),
     )
     for suffix, (max_bytes, cut, summaries) in _CUTS.items()
     for name, kind, part, score, words in _KINDS

@@ -229,17 +229,17 @@ METRICS = (
     Metric(
         "bleu", "", 2, True, signature("bleu", f"tok:none|case:mixed|{_MULTI_BLEU}"),
         "BLEU of tokens as they are, as multi-bleu.perl counts it.",
-        of_sums=bleu_of_statistics, reads=Translations, statistics=partial(_bleu, False),
+        from_sums=bleu_of_statistics, outputs=Translations, statistics=partial(_bleu, False),
     ),
     Metric(
         "bleu_lc", "", 2, True, signature("bleu", f"tok:none|case:lc|{_MULTI_BLEU}"),
         "BLEU of tokens in lower case, as multi-bleu.perl -lc counts it.",
-        of_sums=bleu_of_statistics, reads=Translations, statistics=partial(_bleu, True),
+        from_sums=bleu_of_statistics, outputs=Translations, statistics=partial(_bleu, True),
     ),
     Metric(
         "bleu_13a", "", 2, True, signature("bleu", f"tok:13a|case:lc|{_SACREBLEU}"),
         "BLEU of plain text in lower case.",
-        of_sums=partial(bleu_of_statistics, smoothed=True), reads=Translations,
+        from_sums=partial(bleu_of_statistics, smoothed=True), outputs=Translations,
         statistics=lambda texts: None if texts.plain is None else Statistics(
             plain_counts(*texts.plain, lowercase=True).astype(float)
         ),
@@ -247,7 +247,7 @@ METRICS = (
     Metric(
         "rep", "", 2, False, signature("rep", "n:2|ngrams:1|words:2"),
         "REP-score: repetitions absent from the reference, per 100 reference words.",
-        of_sums=percentage_of_sums, reads=Translations, part="length", recorded="both",
+        from_sums=percentage_of_sums, outputs=Translations, part="length", recorded="both",
         statistics=lambda texts: Statistics(
             rep_counts(texts.hypotheses, texts.references), parts=length_quartiles(texts.sources)
         ),
@@ -255,7 +255,7 @@ METRICS = (
     Metric(
         "rep_printed", "", 2, False, signature("rep_printed", "n:2|formula:printed"),
         "REP-score by the formula that the paper prints, not by the released program.",
-        of_sums=percentage_of_sums, reads=Translations,
+        from_sums=percentage_of_sums, outputs=Translations,
         statistics=lambda texts: Statistics(
             rep_counts(texts.hypotheses, texts.references, as_printed=True)
         ),
@@ -263,7 +263,7 @@ METRICS = (
     Metric(
         "drop", "%", 2, False, signature("drop", "aligner:fast_align|symmetry:grow-diag-final-and"),
         "DROP-score: source words aligned to the reference but not to the translation.",
-        of_sums=percentage_of_sums, reads=Translations, part="length", recorded="both",
+        from_sums=percentage_of_sums, outputs=Translations, part="length", recorded="both",
         statistics=lambda texts: None if texts.align is None else Statistics(
             drop_counts(
                 texts.align(texts.sources, texts.hypotheses),
@@ -280,7 +280,7 @@ METRICS = (
         "meteor_nltk", "", 2, True,
         signature("meteor_nltk", f"modules:exact,stem|mean:sentence|nltk:{version('nltk')}"),
         "METEOR of 2007 by NLTK, without synonyms, mean over sentences; not METEOR 1.5.",
-        of_sums=percentage_of_sums, reads=Translations,
+        from_sums=percentage_of_sums, outputs=Translations,
         statistics=lambda texts: Statistics(meteor_nltk(texts.hypotheses, texts.references))
         if texts.language == LANGUAGE else None,
     ),
