@@ -11,10 +11,11 @@ from torch import Tensor
 
 from repro.mappings.kernels.cuda import policy
 from repro.mappings.kernels.cuda.boxes import (
-    Boxes,
+    BoundedRows,
     bracket_of,
     capped,
     capped_shares,
+    joined_surveys,
     line_threshold,
     load_boxes,
     softmax_threshold,
@@ -124,19 +125,18 @@ def bounded_kernel(
     slacks = total * 0.0 + as_double(slack)
     score, upper = load_boxes(scores, uppers, 0, MODE, N)
     slack, mass = slacks.to(NARROW), total.to(NARROW)
-    available, low, high, choices, faults, nans = survey_boxes(score, upper, slack, mass)
+    survey = survey_boxes(score, upper, slack, mass)
     if not HELD:
         for start in range(N, n, N):
             chunk, bound = load_boxes(scores, uppers, start, MODE, N)
-            a, b, c, d, e, f = survey_boxes(chunk, bound, slack, mass)
-            available, choices, faults, nans = available + a, choices + d, faults + e, nans + f
-            low, high = tl.minimum(low, b), tl.maximum(high, c)
-    short = (available < total - slacks) & (choices > 0)
-    bad = (faults + nans > 0) | short | ((total >= 0.0) == 0)
+            survey = joined_surveys(survey, survey_boxes(chunk, bound, slack, mass))
+    available = survey.available
+    short = (available < total - slacks) & (survey.allowed > 0)
+    bad = (survey.faults + survey.nans > 0) | short | ((total >= 0.0) == 0)
     tight = available <= total
     limit = tl.where(bad | tight, 0.0, total).to(NARROW)
-    low, high, peak = bracket_of(low, high, limit, MODE)
-    boxes = Boxes(score, upper, scores, uppers, peak)
+    low, high, peak = bracket_of(survey.low, survey.high, limit, MODE)
+    boxes = BoundedRows(score, upper, scores, uppers, peak)
     # Find the threshold of every row with a positive limit. The interior shares of softmax are then
     # multiplied by a factor that makes them sum to exactly the remaining mass.
     if MODE == 0:
@@ -154,7 +154,7 @@ def bounded_kernel(
         ratio = tl.where(some, left / tl.where(some, free_mass, 1.0), 1.0)
     else:
         # No entry gets more than the limit, whatever its bound.
-        room = tl.minimum(available, choices * total).to(NARROW)
+        room = tl.minimum(available, survey.allowed * total).to(NARROW)
         anchor, offset = line_threshold(boxes, limit, room, low, high, MODE, N, HELD)
     for start in range(0, n, N):
         if not HELD:

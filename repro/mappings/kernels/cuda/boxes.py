@@ -17,7 +17,7 @@ _LOOSE = tl.constexpr(20.0)
 """If bounds sum to more than this times the total, few are assumed to be met."""
 
 
-class Boxes(NamedTuple):
+class BoundedRows(NamedTuple):
     """The rows of a program with their bounds.
 
     Attributes:
@@ -35,6 +35,31 @@ class Boxes(NamedTuple):
     peak: Any
 
 
+class Survey(NamedTuple):
+    """Sum of bounds, bounds of ``τ``, and counts of allowed, faulty and NaN entries of each row.
+
+    The bounds of ``τ`` are those by the finite scores, infinite if there is none.
+    """
+
+    available: Any
+    low: Any
+    high: Any
+    allowed: Any
+    faults: Any
+    nans: Any
+
+
+class Line(NamedTuple):
+    """Mass at bounds and inside; slopes of steps up and down, and how far their next kinks are."""
+
+    spent: Any
+    mass: Any
+    right: Any
+    left: Any
+    up: Any
+    down: Any
+
+
 @triton.jit
 def load_boxes(scores, uppers, start, MODE: tl.constexpr, N: tl.constexpr):
     """Read the scores and bounds of a chunk; bounds are zero where the score is ``-inf``."""
@@ -45,10 +70,7 @@ def load_boxes(scores, uppers, start, MODE: tl.constexpr, N: tl.constexpr):
 
 @triton.jit
 def survey_boxes(score, upper, slack, total):
-    """Return the sum of bounds, bounds of ``τ``, and counts of allowed, faulty and NaN entries.
-
-    The bounds of ``τ`` are those by the finite scores, infinite if there is none.
-    """
+    """Return the :class:`Survey` of a chunk."""
     largest = largest_of(score.dtype)
     allowed = score != -float("inf")
     nan = score != score
@@ -60,7 +82,17 @@ def survey_boxes(score, upper, slack, total):
     high = tl.max(tl.where(usable, score, -float("inf")), 1)
     count = tl.sum(allowed.to(tl.int32), 1)
     faults = tl.sum((wrong & allowed).to(tl.int32), 1)
-    return available, low, high, count, faults, tl.sum(nan.to(tl.int32), 1)
+    return Survey(available, low, high, count, faults, tl.sum(nan.to(tl.int32), 1))
+
+
+@triton.jit
+def joined_surveys(one, other):
+    """Return the :class:`Survey` of two chunks."""
+    return Survey(
+        one.available + other.available, tl.minimum(one.low, other.low),
+        tl.maximum(one.high, other.high), one.allowed + other.allowed,
+        one.faults + other.faults, one.nans + other.nans,
+    )  # fmt: skip
 
 
 @triton.jit
@@ -100,7 +132,7 @@ def load_capped(boxes, start, limit, MODE: tl.constexpr, N: tl.constexpr):
 
 @triton.jit
 def _line(score, bound, anchor, offset):
-    """Return mass at bounds and inside; slopes of steps up and down, and their next kinks."""
+    """Return the :class:`Line` of a chunk."""
     usable = bound > 0.0
     distance = (score - anchor[:, None]) - offset[:, None]
     positive, short = usable & (distance > 0.0), usable & (distance < bound)
@@ -110,7 +142,16 @@ def _line(score, bound, anchor, offset):
     up = tl.where(positive, tl.where(rises, distance, distance - bound), float("inf"))
     down = tl.where(short, tl.where(falls, bound - distance, -distance), float("inf"))
     left, right = tl.sum(falls.to(score.dtype), 1), tl.sum(rises.to(score.dtype), 1)
-    return spent, mass, right, left, tl.min(up, 1), tl.min(down, 1)
+    return Line(spent, mass, right, left, tl.min(up, 1), tl.min(down, 1))
+
+
+@triton.jit
+def _joined(one, other):
+    """Return the :class:`Line` of two chunks."""
+    return Line(
+        one.spent + other.spent, one.mass + other.mass, one.right + other.right,
+        one.left + other.left, tl.minimum(one.up, other.up), tl.minimum(one.down, other.down),
+    )  # fmt: skip
 
 
 @triton.jit
@@ -157,17 +198,16 @@ def line_threshold(
     moves = limit > 0.0
     while any_of(moves):
         score, bound = capped(boxes.score, boxes.upper, limit, boxes.peak, MODE)
-        spent, mass, right, left, up, down = _line(score, bound, anchor, offset)
+        line = _line(score, bound, anchor, offset)
         if not HELD:
             for start in range(N, boxes.scores.n, N):
                 score, bound = load_capped(boxes, start, limit, MODE, N)
-                a, b, c, d, e, f = _line(score, bound, anchor, offset)
-                spent, mass, right, left = spent + a, mass + b, right + c, left + d
-                up, down = tl.minimum(up, e), tl.minimum(down, f)
-        excess = mass - (limit - spent)
+                line = _joined(line, _line(score, bound, anchor, offset))
+        excess = line.mass - (limit - line.spent)
         above, size = excess > 0.0, tl.abs(excess)
         # What counts in the direction of the root: the slope, the next kink, and both ends.
-        count, room = tl.where(above, right, left), tl.where(above, up, down)
+        count = tl.where(above, line.right, line.left)
+        room = tl.where(above, line.up, line.down)
         own, other = tl.where(above, more, less), tl.where(above, less, more)
         turn = tl.where(above, 1.0, -1.0).to(low.dtype)
         low, low_rest = tl.where(above, anchor, low), tl.where(above, offset, low_rest)
@@ -179,7 +219,7 @@ def line_threshold(
         half = (0.5 * high - 0.5 * low) + 0.5 * (high_rest - low_rest)
         flat = count < 0.5
         newton = tl.where(flat, room * rounding, size / tl.maximum(count, 1.0))
-        norm = tl.maximum(tl.minimum(mass, limit), tl.minimum(limit, 1.0))
+        norm = tl.maximum(tl.minimum(line.mass, limit), tl.minimum(limit, 1.0))
         scale = tolerance * norm
         ends = (size <= scale) | (half * boxes.scores.n <= 0.5 * scale)
         exact = (flat == 0) & (newton <= room)
@@ -199,11 +239,11 @@ def line_threshold(
         total = anchor + small
         part = total - anchor
         rest = (anchor - (total - part)) + (small - part)
-        goes = moves & ((ends & flat) == 0)
-        settled = ends | last | ((total == anchor) & (rest == offset))
-        anchor, offset = tl.where(goes, total, anchor), tl.where(goes, rest, offset)
+        updates = moves & ((ends & flat) == 0)
+        converged = ends | last | ((total == anchor) & (rest == offset))
+        anchor, offset = tl.where(updates, total, anchor), tl.where(updates, rest, offset)
         side = turn
-        moves = moves & (settled == 0)
+        moves = moves & (converged == 0)
     return anchor, offset
 
 
