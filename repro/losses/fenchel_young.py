@@ -259,7 +259,7 @@ class EntmaxLossFunction(Function):
             losses, probs = dispatch.launch("entmax_loss", scores, target, r, ignored)
         count = (target != ignored).sum().clamp_(min=1) if reduction == "mean" else None
         ctx.save_for_backward(probs, target, count)
-        ctx.alpha_minus_1, ctx.ignored = r, ignored
+        ctx.r, ctx.ignored = r, ignored
         ctx.set_materialize_grads(False)
         if reduction == "none":
             return losses, probs
@@ -277,7 +277,7 @@ class EntmaxLossFunction(Function):
             call = dispatch.backward_implementation("entmax_loss_backward", probs, each)
             moved = call(probs, target, each, ctx.ignored)
         if grads[1] is not None:
-            bent = apply_jacobian(probs, ctx.alpha_minus_1, grads[1])[0]
+            bent = apply_jacobian(probs, ctx.r, grads[1])[0]
             moved = bent if moved is None else moved + bent
         return moved, None, None, None, None
 
@@ -301,7 +301,7 @@ class StreamedLossFunction(DifferentiableFunction):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
         """Save scores and numbers."""
-        scores, target, ctx.alpha_minus_1, ctx.ignored = inputs
+        scores, target, ctx.r, ctx.ignored = inputs
         ctx.save_for_backward(scores, target, output[1])
         ctx.mark_non_differentiable(output[1])
 
@@ -309,12 +309,12 @@ class StreamedLossFunction(DifferentiableFunction):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
         """Return ``g (p - e_y)``, differentiable again if that is asked for."""
         scores, target, numbers = ctx.saved_tensors
-        settings = ctx.alpha_minus_1, ctx.ignored
+        settings = ctx.r, ctx.ignored
         if dispatch.differentiable_once(scores, grads[0]):
             moved: Tensor = dispatch.launch(
                 "fenchel_young_backward", scores, numbers, target, grads[0], *settings
             )
         else:
-            probs = EntmaxFunction.run(scores, ctx.alpha_minus_1, False)
+            probs = EntmaxFunction.run(scores, ctx.r, False)
             moved = entmax_loss_backward(probs, target, grads[0], ctx.ignored)
         return moved, None, None, None

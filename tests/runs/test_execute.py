@@ -136,7 +136,7 @@ def test_a_run_with_broken_kernels_has_the_numbers_of_pytorch(
         for schema in operators
     }
     for name in names:
-        monkeypatch.setitem(dispatch.launchers, ("cpu", name), dispatch.stand_in(name))
+        monkeypatch.setitem(dispatch.launchers, ("cpu", name), dispatch.fallback(name))
     settings = [*tiny[1:], "training.max_epochs=1"]
     expected = execute(locate(compose_run([*settings, f"results_dir={tmp_path}/torch"])))
     for name, family in names.items():

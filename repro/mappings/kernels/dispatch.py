@@ -47,7 +47,7 @@ _TYPES = (Tensor, torch.nn.Parameter, FakeTensor)
 _library = torch.library.Library("repro", "DEF")
 launchers: dict[tuple[str, str], Callable[..., Any]] = {}
 """Launchers by device type and operator: stubs, until their first call imports the real ones."""
-torch_code: dict[str, Callable[..., Any]] = {}
+references: dict[str, Callable[..., Any]] = {}
 """Operators in PyTorch."""
 computed_by: dict[str, str] = {}
 """What has computed each operator in this process, by operator, device and precision."""
@@ -82,18 +82,18 @@ def differentiable_once(probs: Tensor, grad: Tensor) -> bool:
 
 def in_torch(function: Callable[..., Any]) -> Callable[..., Any]:
     """Register a function as the operator of its name in PyTorch."""
-    torch_code[function.__name__] = function
+    references[function.__name__] = function
     return function
 
 
 def implementation(name: str, scores: Tensor) -> Callable[..., Any]:
     """Return the kernel of an operator if kernels accept a tensor, else the operator in PyTorch."""
-    return kernel(name, scores) if has_kernel(scores) else torch_code[name]
+    return kernel(name, scores) if has_kernel(scores) else references[name]
 
 
 def backward_implementation(name: str, probs: Tensor, grad: Tensor) -> Callable[..., Any]:
     """Return the kernel of an operator for a backward pass, or the operator in PyTorch."""
-    return kernel(name, probs) if differentiable_once(probs, grad) else torch_code[name]
+    return kernel(name, probs) if differentiable_once(probs, grad) else references[name]
 
 
 def kernel(name: str, first: Tensor) -> Callable[..., Any]:
@@ -199,12 +199,12 @@ OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
 }
 
 
-def stand_in(name: str) -> Callable[..., Any]:
+def fallback(name: str) -> Callable[..., Any]:
     """Return a launcher that runs an operator in PyTorch, with results laid out as a kernel's."""
 
     @torch.no_grad()
     def launch(*arguments: Any) -> Any:
-        results = torch_code[name](*arguments)
+        results = references[name](*arguments)
         if isinstance(results, Tensor):
             return results.contiguous()
         return tuple(result.contiguous() for result in results)
@@ -241,7 +241,7 @@ class CudaLauncher:
         """Call the kernel or the PyTorch code."""
         key = arguments[0].dtype, arguments[0].device
         if key in self.replaced:
-            return stand_in(self.name)(*arguments)
+            return fallback(self.name)(*arguments)
         try:
             if self.kernel is None:
                 module = import_module(f"repro.mappings.kernels.cuda.{self.family}")
@@ -253,7 +253,7 @@ class CudaLauncher:
             reject(self.name, str(key[1]), reason := first_line(error), error)
             self.replaced.add(key)
             self._record(key, reason)
-            return stand_in(self.name)(*arguments)
+            return fallback(self.name)(*arguments)
         if key not in self.used:
             self.used.add(key)
             self._record(key, "")
@@ -306,7 +306,7 @@ def _first_call(family: str, name: str, arguments: Any) -> tuple[Callable[..., A
             raise
         code = first_line(error)
         reject(name, "cpu", code, error)
-        found = stand_in(name)
+        found = fallback(name)
         result, code = found(*arguments), f"PyTorch ({code})"
     computed_by[f"{name} cpu"] = code
     return found, result

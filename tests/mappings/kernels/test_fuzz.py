@@ -83,7 +83,7 @@ def check(kernel, name, settings, dtype, n, count):
     """Compare values and derivatives of a batch with the operators in PyTorch in double."""
     draw, given = drawn(name, settings, dtype, n, count)
     results = tuple_of(kernel(name, *given.arguments))
-    expected, *_ = tuple_of(dispatch.torch_code[name](*widened(given.arguments)))
+    expected, *_ = tuple_of(dispatch.references[name](*widened(given.arguments)))
     probs, bound = results[0], ADVERSARIAL[dtype]
     if name == "entmax_forward_rows":  # the version in PyTorch solves more orders
         expected = expected.masked_fill(~(given.arguments[1] >= 0), torch.nan)
@@ -105,7 +105,7 @@ def check(kernel, name, settings, dtype, n, count):
     kept = [x[usual] if isinstance(x, Tensor) and x.numel() > 1 else x for x in arguments]
     support = kept[1] > 0 if operator == "bounded_backward" else kept[0] > 0
     place = next(i for i, x in enumerate(arguments) if x is grad)
-    wanted = dispatch.torch_code[operator](*widened(kept))
+    wanted = dispatch.references[operator](*widened(kept))
     # Gradients of entries without mass are not read.
     kept[place] = torch.where(support, kept[place], torch.nan)
     for found, exact in zip(tuple_of(kernel(operator, *kept)), tuple_of(wanted), strict=True):
@@ -153,14 +153,14 @@ def check_losses(kernel, order, dtype, n, count):
     target = torch.where(draw.uniform(count) < 0.5, scores.nan_to_num().argmax(-1), target)
     target[draw.uniform(count) < 0.1] = -100
     losses, thresholds = kernel("fenchel_young", scores, target, order, -100)
-    wanted, _ = dispatch.torch_code["entmax_loss"](scores.double(), target, order, -100)
+    wanted, _ = dispatch.references["entmax_loss"](scores.double(), target, order, -100)
     # Infinite scores count as the largest number of the type.
     wanted = torch.where(wanted.isinf(), wanted, wanted.clamp(max=torch.finfo(dtype).max))
     none(deviation(losses[:, None], wanted[:, None]) > LOSS[dtype])
     moved = kernel("fenchel_young_backward", scores, thresholds, target, grad, order, -100)
     none(moved[target == -100] != 0)
     wide = scores.double(), thresholds, target, grad.double(), order, -100
-    exact = dispatch.torch_code["fenchel_young_backward"](*wide)
+    exact = dispatch.references["fenchel_young_backward"](*wide)
     errors = deviation(moved, exact).masked_fill(target == -100, 0.0)
     if dtype == torch.float64 and order > 1:  # rounding a score changes shares by more
         errors = errors.masked_fill((moved.isnan() == exact.isnan()).all(-1), 0.0)
@@ -242,7 +242,7 @@ def test_thousands_of_entries_next_to_the_threshold(kernel, setting, dtype):
     scores[:, 1:] += heights[:, None].to(dtype) * Draw(1).uniform(4, 3999).to(dtype)
     if dtype == torch.float64 and name == "entmax_forward" and setting > 1:
         pytest.skip("rounding a score changes shares by more; see check()")
-    expected = dispatch.torch_code[name](scores.double(), setting)
+    expected = dispatch.references[name](scores.double(), setting)
     none(deviation(kernel(name, scores, setting), expected) > ADVERSARIAL[dtype])
 
 

@@ -28,7 +28,7 @@ def record(monkeypatch):
     # Launchers are looked up in the table whether or not numba is there.
     monkeypatch.setitem(dispatch._INSTALLED, "cpu", True)
     for name in ("entmax_loss", "entmax_loss_backward"):
-        monkeypatch.setitem(dispatch.launchers, ("cpu", name), dispatch.stand_in(name))
+        monkeypatch.setitem(dispatch.launchers, ("cpu", name), dispatch.fallback(name))
 
 
 def raising(*_):
@@ -40,7 +40,7 @@ def replace_kernels(monkeypatch, broken=()):
     calls = []
     for name, family in NAMES.items():
         launcher = CudaLauncher(family, name)
-        kernel = raising if name in broken else dispatch.stand_in(name)
+        kernel = raising if name in broken else dispatch.fallback(name)
 
         def counted(*arguments, name=name, kernel=kernel):
             calls.append(name)
@@ -71,7 +71,7 @@ def everything(dtype):
 def test_broken_kernels_change_no_number(monkeypatch, dtype):
     replace_kernels(monkeypatch)
     for name in NAMES:  # the PyTorch code alone
-        monkeypatch.setitem(dispatch.launchers, ("cpu", name), dispatch.stand_in(name))
+        monkeypatch.setitem(dispatch.launchers, ("cpu", name), dispatch.fallback(name))
     expected = everything(dtype)
     calls = replace_kernels(monkeypatch, NAMES)
     with pytest.warns(RuntimeWarning, match="PyTorch code is used instead") as warned:
@@ -143,7 +143,7 @@ def test_cpu_kernels_that_do_not_compile(monkeypatch, error):
         found = MAPPINGS["sq_pnorm_max"].function(scores)
     with warnings.catch_warnings(action="error"):
         assert torch.equal(found, MAPPINGS["sq_pnorm_max"].function(scores))
-    assert torch.equal(found, dispatch.torch_code["sq_pnorm_max_forward"](scores, 1.5))
+    assert torch.equal(found, dispatch.references["sq_pnorm_max_forward"](scores, 1.5))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_cpu_kernels_that_do_not_compile(monkeypatch, error):
     ],
 )
 def test_infeasible_rows_are_refused_without_a_kernel(monkeypatch, name, call, message):
-    monkeypatch.setitem(dispatch.launchers, ("cpu", name), dispatch.stand_in(name))
+    monkeypatch.setitem(dispatch.launchers, ("cpu", name), dispatch.fallback(name))
     with pytest.raises(ValueError, match=message):
         call(torch.zeros(2, 2))
 
@@ -192,4 +192,4 @@ def test_compiled_graphs_call_what_replaces_a_kernel(monkeypatch):
     compiled = torch.compile(MAPPINGS["entmax"].function, fullgraph=True, backend="aot_eager")
     with pytest.warns(RuntimeWarning, match="entmax_forward"):
         found = compiled(scores)
-    assert torch.equal(found, dispatch.torch_code["entmax_forward"](scores, 0.5))
+    assert torch.equal(found, dispatch.references["entmax_forward"](scores, 0.5))
