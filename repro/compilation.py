@@ -1,4 +1,4 @@
-"""Compiled loops: machine code only for functions that Python calls, cached on disk by folder.
+"""numba functions whose machine code is cached on disk, until a module of their folder changes.
 
 This is the only module of the package that :mod:`repro.mappings` imports from outside itself.
 """

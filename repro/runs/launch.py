@@ -237,7 +237,7 @@ def _check(jobs: Sequence[Job], remote: bool = False) -> None:
 
 
 def search_path(master: DictConfig) -> list[str]:
-    """Return the overrides of a sweep that its runs need to find their choices."""
+    """Return the ``hydra.searchpath`` overrides of a sweep."""
     return [item for item in master.hydra.overrides.hydra if item.startswith("hydra.searchpath")]
 
 

@@ -113,7 +113,7 @@ class EsimConfig(PairModelConfig):
 
 @dataclass
 class PairTaskConfig(TaskConfig):
-    """Natural language inference.
+    """Settings of the two tasks on pairs of sentences: evaluation and stored examples.
 
     Attributes:
         evaluation_batch: number of pairs in an evaluation batch.

@@ -148,7 +148,9 @@ def _link(heights, ranks, columns, lasts, lam, bonuses):
 
 @inline
 def _ascend(heights, bonuses, columns, level, enough, insides, bests):
-    """Return ``T = t + 2 λ`` of every lane, to within an excess mass, and the step still to take.
+    """Return ``T = t + 2 λ`` of every lane, with an excess mass of at most ``enough``.
+
+    Also return the Newton step that is not taken any more.
 
     Newton's steps ``(Σ_S (x_j - T) + bonuses - 1) / |S|``, ``S`` the best set at ``T``, ascend.
     ``T`` stays below the root by more than its rounding: just above the root, entries tied at the
