@@ -7,6 +7,7 @@ every copy to the host and every shape that depends on values raises.
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,10 +82,15 @@ def built(config: RunConfig, device: str) -> Task[Any]:
 def shortest(task: Task[Any]) -> Any:
     """Return a small training batch: meta tensors take a tenth of a millisecond an operator."""
     batches = task.batches(0)
-    return min(
+    batch = min(
         (batches[place] for place in range(min(20, len(batches)))),
         key=lambda batch: sum(one.numel() for one in vars(batch).values() if one is not None),
     )
+    if not isinstance(batch, Seq2SeqBatch):
+        return batch
+    # Three symbols are a first, a middle and a last one; meta tensors have no length to contradict.
+    cut = {name: one[:, :3] for name in batch.fill if (one := getattr(batch, name)) is not None}
+    return replace(batch, **cut)
 
 
 @pytest.fixture
