@@ -53,6 +53,7 @@ def identity(overrides: tuple[str, ...]) -> str:
     return run_id(compose_run(overrides), "corpus")
 
 
+@cache
 def identities(name: str, scale: str) -> set[str]:
     experiment = load_experiment(name)
     return {
