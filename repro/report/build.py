@@ -64,7 +64,7 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
     for section in document.sections:
         name, figure = section.experiment.name, section.figure
         if figure is not None and (names is None or name in names or not figure.svg.exists()):
-            render_figure(results_dir, scale, figure.data)
+            render_figure(results_dir, figure.home, figure.data)
         if section.experiment.kind == "table":
             markdown, latex = markdown_table(section), latex_table(section)
             texts = {"md": markdown, "tex": latex, "csv": csv_table(section.table)}

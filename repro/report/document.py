@@ -4,6 +4,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from repro.checksums import DamagedFileError
 from repro.config.claims import Reference, load_claims
@@ -24,7 +25,6 @@ from repro.report.figures import (
     export_figure_data,
     figure_kind,
     read_figure_data,
-    write_figure_data,
 )
 from repro.report.grid import Grid, linked_runs, table_grids
 from repro.report.matrix import Line, claims_matrix
@@ -134,7 +134,8 @@ class Section:
         if self.experiment.kind == "table":
             links = [(s.upper(), f"tables/{name}.{s}") for s in ("csv", "tex")]
         if self.figure is not None:
-            links += [(s.upper(), f"figures/{name}.{s}") for s in ("pdf", "png", "svg", "json")]
+            above = "" if self.figure.home == self.table.scale else f"../{self.figure.home}/"
+            links += [(s.upper(), f"{above}figures/{name}.{s}") for s in ("svg", "json")]
         return links
 
 
@@ -329,8 +330,11 @@ def _part(
         if not (records or failed or experiment.computed):
             return Absent(name, title, NOT_RUN, command)
         undrawn = _gather(archive, experiment, records, renewed)
-        data = read_figure_data(results_dir, scale, name)
-        figure = None if data is None else figure_view(results_dir, scale, experiment, data)
+        home = _home(results_dir, scale, experiment)
+        data = read_figure_data(results_dir, home, name)
+        figure = None
+        if data is not None:
+            figure = figure_view(results_dir, scale, experiment, data, home)
         if not experiment.computed:
             comparisons = compare_rows(experiment, records, scale, comparer, compute=renewed)
             table = build_table(experiment, records, scale, comparisons, failed)
@@ -353,19 +357,22 @@ def _part(
         return Absent(name, title, "its stored results are damaged", command)
 
 
+def _home(results_dir: Path, scale: str, experiment: Experiment) -> str:
+    """Return the scale whose folder holds a figure: one of the library may be another scale's."""
+    name = experiment.name
+    if not experiment.computed or figure_path(results_dir, scale, name, "json").exists():
+        return scale
+    found = {path.parents[2].name for path in results_dir.glob(f"*/figures/{name}.json")}
+    # A committed report must not lead to generated results, which are not committed.
+    return min(found, key=lambda one: (one == GENERATED_SCALE, one), default=scale)
+
+
 def _gather(
     archive: Archive, experiment: Experiment, records: Sequence[Measurement], renewed: bool
 ) -> str:
     """Write missing data of a figure, or renew them; return why it cannot be drawn."""
     results_dir, scale, name = archive.results_dir, archive.scale, experiment.name
     here = figure_path(results_dir, scale, name, "json").exists()
-    if experiment.computed and not here:  # the same at every scale
-        found = (
-            read_figure_data(results_dir, path.parents[2].name, name)
-            for path in sorted(results_dir.glob(f"*/figures/{name}.json"))
-        )
-        if (data := next(filter(None, found), None)) is not None:
-            write_figure_data(results_dir, scale, data)
     if experiment.computed or experiment.drawing is None or (here and not renewed):
         return ""
     # A figure of ``experiments/examples`` needs only the runs that it shows; others need all.

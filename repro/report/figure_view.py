@@ -16,6 +16,7 @@ class FigureView:
 
     Attributes:
         data: what is drawn.
+        home: scale whose folder holds the files.
         svg: file of the drawing.
         description: alternative text of the drawing.
         lines: caption with remarks, and a description of the paper's figure if there is one.
@@ -24,6 +25,7 @@ class FigureView:
     """
 
     data: FigureData
+    home: str
     svg: Path
     description: str
     lines: tuple[str, ...]
@@ -32,9 +34,9 @@ class FigureView:
 
 
 def figure_view(
-    results_dir: Path, scale: str, experiment: Experiment, data: FigureData
+    results_dir: Path, scale: str, experiment: Experiment, data: FigureData, home: str = ""
 ) -> FigureView:
-    """Collect what the report says about a figure.
+    """Collect what the report says about a figure, whose files may be at ``home``, another scale.
 
     Raises:
         ResultsError: the data do not fit the kind of figure.
@@ -43,12 +45,14 @@ def figure_view(
     said = (plan.published if plan else "").removeprefix(f"{experiment.place.split(',')[0]}: ")
     published = f"In the paper: {said}" if said else ""
     caption = plan.caption if plan else ""
-    svg = figure_path(results_dir, scale, experiment.name, "svg")
+    home = home or scale
+    svg = figure_path(results_dir, home, experiment.name, "svg")
     with refuse_malformed(experiment.name):
         parts = (caption, kind.remark(data.example), choice_in_words(data.example))
         lines = tuple(filter(None, (" ".join(filter(None, parts)), published)))
         folded = experiment.scales[scale].folded
-        return FigureView(data, svg, kind.describe(data.example), lines, _shown(data), folded)
+        described = kind.describe(data.example)
+        return FigureView(data, home, svg, described, lines, _shown(data), folded)
 
 
 def _shown(data: FigureData) -> str:

@@ -1,5 +1,6 @@
 """Markdown (GitHub flavour): tables of one artefact, and the whole report."""
 
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -50,7 +51,7 @@ def markdown_report(document: Document, folder: Path) -> str:
     """Format the report; links to figures are relative to ``folder``, where it will be saved."""
 
     def drawn(svg: Path, description: str) -> str:
-        return f"![{escape_markdown(description)}]({svg.relative_to(folder).as_posix()})"
+        return f"![{escape_markdown(description)}]({Path(os.path.relpath(svg, folder)).as_posix()})"
 
     parts = [f"# Results, {escape_markdown(document.scale)} scale"]
     if document.failures:

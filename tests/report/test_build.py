@@ -153,8 +153,11 @@ def test_a_figure_of_the_library_is_taken_from_another_scale(tmp_path: Path) -> 
     copy.write_bytes(made.read_bytes())
     html = build_report(Archive(tmp_path, "full")).read_text(encoding="utf-8")
     assert 'id="peters2019-figure3"' in html
-    assert figure_path(tmp_path, "full", name, "json").read_bytes() == made.read_bytes()
-    assert figure_path(tmp_path, "full", name, "svg").exists()
+    assert not (tmp_path / "full" / "figures").exists()  # one copy is enough
+    assert figure_path(tmp_path, "small", name, "svg").exists()
+    assert f'href="../small/figures/{name}.svg"' in html
+    markdown = (tmp_path / "full" / "report.md").read_text(encoding="utf-8")
+    assert f"](../small/figures/{name}.svg)" in markdown
 
 
 def test_values_of_earlier_versions_are_marked(
