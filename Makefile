@@ -92,10 +92,11 @@ docs: $(STAMP) ## Build a site of all pages, with search: build/docs/site/index.
 	$(MAKE) --no-print-directory pages
 	$(BIN)/mkdocs build --quiet
 
-pages: ## Copy the pages and the committed reports to build/docs/pages
+pages: ## Copy the pages and the committed reports to build/docs/pages, and write a page of each run
 	rm -rf build/docs && mkdir -p build/docs/pages
 	cp -r *.md docs build/docs/pages
-	cp -r --parents $(foreach scale,small subset full,$(wildcard $(addprefix results/$(scale)/,report.html runs.html tables figures pages))) results/index.html results/mappings.html build/docs/pages
+	cp -r --parents $(foreach scale,small subset full,$(wildcard $(addprefix results/$(scale)/,report.html runs.html tables figures records))) results/index.html results/mappings.html build/docs/pages
+	$(BIN)/python -m benchmarks.run_pages build/docs/pages/results
 	find build/docs/pages -name '*.md' -exec sed -i -E 's#(results/(small|subset|full)/report)\.md#\1.html#g' {} +
 	cd build/docs/pages/results; up=..; for pages in '*.html' '*/*.html' '*/*/*.html'; do \
 	  sed -i "s#^<main>#&<p class=place><a href=$$up/index.html>← documentation</a></p>#" $$pages; up=../$$up; done

@@ -1,7 +1,12 @@
 """Links of HTML pages on disk."""
 
+import json
+import re
+from collections.abc import Sequence
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 
@@ -12,7 +17,24 @@ class Links(HTMLParser):
         super().__init__()
         self.addresses: set[str] = set()
         self.targets: set[str] = set()
-        self.feed(page.read_text(encoding="utf-8"))
+        text = page.read_text(encoding="utf-8")
+        self.feed(text)
+        data = re.search(r' id="data">(.*?)</script>', text, re.DOTALL)
+        self._add_runs(page, json.loads(data[1]).get("runs", ()) if data else ())
+
+    def _add_runs(self, page: Path, runs: Sequence[dict[str, Any]]) -> None:
+        """Add what scripts make of the runs that they compare or list."""
+        for run in runs:
+            if page.stem == "compare":
+                self.targets.add(run["id"])
+                self.addresses.add(run["page"])
+            else:
+                self.targets.add(run["run"])
+                self.addresses.add(f"../{run['scale']}/records/{run['run']}.json")
+        for scale in {run["scale"] for run in runs if "scale" in run}:
+            pages = page.parent.parent / scale / "pages" / "list.js"
+            names = json.loads(pages.read_text()[len("addPages(") : -3]) if pages.exists() else ()
+            self.addresses |= {f"../{scale}/pages/{name}.html" for name in names}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
@@ -24,12 +46,9 @@ class Links(HTMLParser):
 
 def dead_links(report: Path) -> list[str]:
     """Follow the links of a report and of the pages that it leads to, but none to other sites."""
-    pages: dict[Path, Links] = {}
-    waiting, dead = [report], []
-    while waiting:
-        page = waiting.pop()
-        pages[page] = Links(page)
-        for address in sorted(pages[page].addresses):
+    read, waiting, dead = cache(Links), [report], []
+    for page in waiting:
+        for address in sorted(read(page).addresses):
             parts = urlsplit(address)
             target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
             if parts.scheme in ("http", "https", "data"):
@@ -37,11 +56,8 @@ def dead_links(report: Path) -> list[str]:
             if not target.is_file():
                 dead.append(f"{page.name}: {address}")
             elif target.suffix == ".html":
-                if target not in pages and target not in waiting:
+                if target not in waiting:
                     waiting.append(target)
-                known = pages.get(target) or Links(target)
-                if target.stem == "compare":  # reads what follows # as the name of a run
-                    known.targets |= {file.stem for file in target.parent.glob("*.html")}
-                if parts.fragment and parts.fragment not in known.targets:
+                if parts.fragment and parts.fragment not in read(target).targets:
                     dead.append(f"{page.name}: {address}")
     return dead

@@ -20,11 +20,12 @@ ROOT = Path(__file__).resolve().parent.parent
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that the site is built from, made by the rule of the Makefile."""
     root = tmp_path_factory.mktemp("site")
-    for name in ("Makefile", "docs", "results", "experiments"):
+    for name in ("Makefile", "benchmarks", "docs", "results", "experiments"):
         (root / name).symlink_to(ROOT / name)
     for page in ROOT.glob("*.md"):
         shutil.copy(page, root)
-    subprocess.run(["make", "pages"], cwd=root, check=True, capture_output=True)
+    command = ["make", "pages", f"BIN={Path(sys.executable).parent}"]
+    subprocess.run(command, cwd=root, check=True, capture_output=True)
     pages = root / "build" / "docs" / "pages"
     (pages / "index.html").touch()  # of README.md, once the site is built
     return pages
@@ -62,6 +63,15 @@ def test_pages_lead_to_pages_and_images(pages: Path) -> None:
 def test_reports_are_part_of_the_site(pages: Path) -> None:
     for scale in ("small", "subset", "full"):
         assert dead_links(pages / "results" / scale / "report.html") == []
+
+
+def test_every_recorded_run_has_a_page(pages: Path) -> None:
+    records = {path.relative_to(pages) for path in pages.glob("results/*/records/*.json")}
+    found = {path.relative_to(pages) for path in pages.glob("results/*/pages/*.html")}
+    names = {path.parents[1] / "pages" / f"{path.stem}.html" for path in records}
+    assert found - names == {path.parent / "compare.html" for path in names}
+    assert len(names) > 300
+    assert names <= found
 
 
 def test_reports_lead_back_to_the_documentation(pages: Path) -> None:

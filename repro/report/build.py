@@ -1,5 +1,6 @@
 """Write the report of one scale to the results folder."""
 
+import json
 import logging
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -14,7 +15,9 @@ from repro.report.many_runs import Row, compared_run, comparison_page, label_of,
 from repro.report.render_csv import csv_table
 from repro.report.render_html import (
     CHARTS,
+    MAPPINGS_PAGE,
     PAGES,
+    PAGES_LIST,
     RUNS_PAGE,
     STYLE,
     html_index,
@@ -32,6 +35,7 @@ from repro.results import (
     RunFolder,
     require_writable,
     run_folder,
+    runs_dir,
     scale_dir,
     table_path,
 )
@@ -71,33 +75,62 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
             for suffix, text in texts.items():
                 write_if_changed(table_path(results_dir, scale, name, suffix), text.encode())
     folder = scale_dir(results_dir, scale)
-    _write_pages(archive, document, folder / PAGES)
+    write_pages(archive, document, _kept(archive), folder / PAGES)
+    if archive.records:
+        write_if_changed(folder / RUNS_PAGE, list_page(archive).encode())
     write_if_changed(folder / "report.md", markdown_report(document, folder).encode())
     report = folder / "report.html"
-    write_if_changed(report, html_report(document, folder / PAGES).encode())
+    addresses = {one.run_id: f"{RUNS_PAGE}#{one.run_id}" for one in archive.records}
+    page = html_report(document, addresses, _other_pages(folder))
+    write_if_changed(report, page.encode())
     if document.matrix:
         reports = {path.parent.name for path in results_dir.glob("*/report.html")}
         write_if_changed(results_dir / "index.html", html_index(document.matrix, reports).encode())
     return report
 
 
-def _write_pages(archive: Archive, document: Document, folder: Path) -> None:
-    """Write a page for each run, one that compares runs, and one of all; delete the others."""
-    rows = _write_run_pages(archive, document, "report.html", archive.records)
-    names = {row["id"] for row in rows} | ({"compare"} if rows else set())
-    for path in folder.glob("*.html"):
-        if path.stem not in names:
+def _kept(archive: Archive) -> list[Record]:
+    """Return the records whose run folders are here: only these add something to their pages."""
+    folder = runs_dir(archive.results_dir, archive.scale)
+    return [one for one in archive.records if (folder / one.run_id).exists()]
+
+
+def _other_pages(folder: Path, above: str = "") -> list[tuple[str, str]]:
+    """Return titles and addresses of the pages that exist beside a report."""
+    pages = (("All runs", RUNS_PAGE), ("The mappings", f"../{MAPPINGS_PAGE}"))
+    return [(title, f"{above}{page}") for title, page in pages if (folder / page).exists()]
+
+
+def write_pages(
+    archive: Archive, document: Document, records: Sequence[Record], folder: Path
+) -> None:
+    """Write a page for each of some runs, one that compares them, and their list for RUNS_PAGE.
+
+    Other pages in the folder are deleted.
+
+    Args:
+        archive: all records.
+        document: the report, which says where runs are shown.
+        records: runs to write pages of.
+        folder: where to write them.
+    """
+    rows = _write_run_pages(archive, document, "report.html", records, folder)
+    written = {f"{row['id']}.html" for row in rows}
+    written |= {"compare.html", PAGES_LIST} if rows else set()
+    for path in (*folder.glob("*.html"), *folder.glob(PAGES_LIST)):
+        if path.name not in written:
             path.unlink()
     if rows:
+        listed = json.dumps([row["id"] for row in rows])
+        write_if_changed(folder / PAGES_LIST, f"addPages({listed});\n".encode())
         rows.sort(key=lambda row: str(row["group"]))
         first = [row["id"] for row in rows[:2]]
         compared = comparison_page(rows, first, {}, archive.scale)
         write_if_changed(folder / "compare.html", compared.encode())
-        write_if_changed(folder.parent / RUNS_PAGE, list_page(archive).encode())
 
 
 def _write_run_pages(
-    archive: Archive, document: Document, report: str, records: Sequence[Record]
+    archive: Archive, document: Document, report: str, records: Sequence[Record], folder: Path
 ) -> list[Row]:
     """Write pages of runs that link to a report of them; return the runs for a comparison."""
     shown: dict[str, dict[str, str]] = {}
@@ -109,8 +142,7 @@ def _write_run_pages(
         for label, run in linked_runs((*part.grids, *part.details)):
             shown.setdefault(run.run_id, {})[f"../{report}#{anchor}"] = name
             labels.setdefault(run.run_id, f"{label}, {run.label}" if run.label else label)
-    folder, rows = scale_dir(archive.results_dir, archive.scale) / PAGES, []
-    paged = {record.run_id for record in records}
+    rows, paged = [], {record.run_id for record in records}
     for record in records:
         name, places = f"{record.run_id}.html", shown.get(record.run_id, {})
         home = run_folder(archive.results_dir, archive.scale, record.run_id)
@@ -142,7 +174,7 @@ def _example(record: Record, folder: RunFolder) -> str:
 def build_sweep_report(archive: Archive, name: str) -> Path:
     """Write the page of one sweep and return its path, ``sweeps/<name>.html``.
 
-    Runs of the sweep that have no page yet get one.
+    Runs of the sweep whose folders are here get pages if they have none.
 
     Raises:
         ResultsError: there is no sweep of this name.
@@ -152,7 +184,9 @@ def build_sweep_report(archive: Archive, name: str) -> Path:
     document = sweep_document(archive, name)
     runs = {run for view in document.sweeps for run in view.sweep.runs}
     runs -= {path.stem for path in folder.glob("*.html")}
-    records = [record for record in archive.records if record.run_id in runs]
-    _write_run_pages(archive, document, f"{file.parent.name}/{file.name}", records)
-    write_if_changed(file, html_report(document, folder, "../").encode())
+    records = [record for record in _kept(archive) if record.run_id in runs]
+    _write_run_pages(archive, document, f"{file.parent.name}/{file.name}", records, folder)
+    addresses = {page.stem: f"../{PAGES}/{page.name}" for page in folder.glob("*.html")}
+    report = html_report(document, addresses, _other_pages(folder.parent, "../"))
+    write_if_changed(file, report.encode())
     return file

@@ -42,8 +42,7 @@ def list_page(archive: Archive) -> str:
             records += with_known_metrics(archive.results_dir, others)
     records.sort(key=lambda record: record.finished, reverse=True)
     known = {record.run_id: record for record in records}
-    here, rows = scale_dir(archive.results_dir, archive.scale), list[Row]()
-    groups, repeated = dict[str, int](), Counter[str]()
+    rows, groups, repeated = list[Row](), dict[str, int](), Counter[str]()
     for record in records:
         # Runs of a group differ only in their seed; of several with the same seed, only the last
         # counts.
@@ -56,7 +55,6 @@ def list_page(archive: Archive) -> str:
         shown = [one for one in member.overrides if one.partition("=")[0] not in _GROUPS]
         rows.append({
             "run": record.run_id,
-            "page": _page(archive.results_dir, record, here),
             **{group: _choice(record, group) for group in ("task", "mapping", "loss")},
             "scale": record.scale,
             "seed": record.seed,

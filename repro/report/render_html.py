@@ -32,29 +32,32 @@ _BROKEN = re.compile(r"(?<=\b\w)-(?=\w)|(?<=\w)-(?=\w\b)")
 """Hyphens beside a single letter, as in R-1 or m-SparseMAP, at which no line should break."""
 PAGES, STYLE, CHARTS = "pages", "style.css", "charts.js"
 """Name of the folder of the pages of runs, next to the report, and of their style and script."""
+PAGES_LIST = "list.js"
+"""Name of the script that tells the page of all runs which of them have pages, in their folder."""
 RUNS_PAGE, MAPPINGS_PAGE = "runs.html", "mappings.html"
 """Names of the page of all runs, next to the report, and of the mappings, one folder above."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def html_report(document: Document, pages: Path | None = None, above: str = "") -> str:
+def html_report(
+    document: Document,
+    addresses: Mapping[str, str] | None = None,
+    others: Sequence[tuple[str, str]] = (),
+) -> str:
     """Render the report with its drawings; every text of a record is escaped.
 
     Args:
         document: the report.
-        pages: folder of the pages of runs; a run without a page is not linked.
-        above: relative path from the report to the folder that contains ``pages``.
+        addresses: where links to runs lead, by name of the run; others are not linked.
+        others: titles and addresses of other pages.
     """
+    addresses = addresses or {}
     # Drawings are inserted unescaped: this package made them and escaped all of their text.
     drawn = {s.anchor: s.figure.svg for s in document.sections if s.figure is not None}
     drawn |= {one.sweep.anchor: one.svg for one in document.sweeps if one.svg is not None}
     generated = document.scale == GENERATED_SCALE
-    paged = {page.stem for page in pages.glob("*.html")} if pages else set()
-    home = pages.parent if pages else Path()
-    others = [("All runs", RUNS_PAGE), ("The mappings", f"../{MAPPINGS_PAGE}")] if pages else []
 
     def charts_of(view: SweepView) -> list[dict[str, Any]]:
-        addresses = {run: f"{above}{PAGES}/{run}.html" for run in paged}
         return [{**chart, "page": addresses.get(chart["id"])} for chart in view.charts]
 
     judged = (one for paper in document.claims for one in (*paper.measured, *paper.unmeasured))
@@ -65,13 +68,12 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
         style=Markup(template_text(STYLE)),
         **_script("report.js"),
         charts={one.sweep.anchor: embed(charts_of(one)) for one in document.sweeps if one.charts},
-        others=[(title, f"{above}{file}") for title, file in others if (home / file).exists()],
+        others=others,
         linked={section.anchor for section in document.sections},
         drawings={anchor: Markup(svg.read_text(encoding="utf-8")) for anchor, svg in drawn.items()},
         missing=MISSING,
         failed=FAILED,
-        pages=f"{above}{PAGES}",
-        paged=paged,
+        addresses=addresses,
         margin_of=partial(margin_of, generated=generated),
         ticks=TICKS,
         **_matrix(document.matrix, "../"),

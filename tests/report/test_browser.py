@@ -231,8 +231,9 @@ def test_all_runs_are_sorted_filtered_and_grouped(tmp_path: Path) -> None:
         publish(tmp_path, record)
     publish(tmp_path, replace(RECORD, run_id="other", scale="small"))
     file = tmp_path / "demo" / "runs.html"
-    (file.parent / "pages").mkdir()
-    (file.parent / "pages" / "r0.html").touch()
+    for scale, paged in (("demo", '["r0"]'), ("small", "[]")):
+        (tmp_path / scale / "pages").mkdir()
+        (tmp_path / scale / "pages" / "list.js").write_text(f"addPages({paged});")
     file.write_text(list_page(Archive(tmp_path, "demo")), encoding="utf-8")
     rows = "[...document.getElementById('table').tBodies[0].rows].map(r => %s)"
     names, values = rows % "r.cells[0].textContent", rows % "r.cells[1].textContent"
@@ -243,9 +244,10 @@ def test_all_runs_are_sorted_filtered_and_grouped(tmp_path: Path) -> None:
             page.evaluate("document.querySelectorAll('#table thead button')[1].click()")
             assert page.evaluate(values) == shown
         page.evaluate("document.querySelector('td button').click()")
-        assert page.evaluate(names)[:3] == ["2 seeds", "r0", "r1"]
-        link = "document.querySelector('td a').getAttribute('href')"
-        assert page.evaluate(link) == "pages/r0.html"
+        assert page.evaluate(names)[:3] == ["2 seeds", "r0page", "r1"]
+        links = "[...document.querySelectorAll('%s a')].map(one => one.getAttribute('href'))"
+        r0, r1 = "../demo/records/r0.json", "../demo/records/r1.json"
+        assert page.evaluate(links % ".inner") == [r0, "../demo/pages/r0.html", r1]
         for key, value, left in (("scale", "demo", 3), ("mapping", "x", 1), ("seed", "2", 1)):
             enter(page, key, value)
             assert page.evaluate("document.getElementById('count').textContent") == (
@@ -257,6 +259,17 @@ def test_all_runs_are_sorted_filtered_and_grouped(tmp_path: Path) -> None:
         assert page.evaluate(names) == []
         assert width_at(page, 390) <= 390
         assert not {one["method"] for one in page.events} & ERRORS
+
+
+def test_an_address_names_the_run_to_show_among_all_runs(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        publish(tmp_path, replace(RECORD, run_id=f"r{seed}", seed=seed))
+    file = tmp_path / "demo" / "runs.html"
+    file.write_text(list_page(Archive(tmp_path, "demo")), encoding="utf-8")
+    with Page(file) as page:
+        assert not page.evaluate("document.getElementById('r1')")
+        page.evaluate("location.hash = 'r1'; dispatchEvent(new Event('hashchange'))")
+        assert page.evaluate("document.querySelector('tr[aria-current]').id") == "r1"
 
 
 def test_a_slider_chooses_among_computed_values(tmp_path: Path) -> None:

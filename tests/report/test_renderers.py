@@ -182,11 +182,10 @@ def test_figures_that_are_not_drawn_do_not_count(
     assert re.findall(r'<li class="undrawn"><a href="#([^"]+)"', page) == [figure.anchor]
 
 
-def test_only_runs_with_a_page_are_linked(section: Section, tmp_path: Path) -> None:
-    (tmp_path / "a1.html").touch()
-    links = re.findall(r'href="pages/([^"]+)"', html_report(document(section), tmp_path))
-    assert {*links} == {"a1.html"}
-    assert "pages/" not in html_report(document(section))
+def test_only_runs_with_an_address_are_linked(section: Section) -> None:
+    page = html_report(document(section), {"a1": "runs.html#a1"})
+    assert {*re.findall(r'<a class="run" href="([^"]+)"', page)} == {"runs.html#a1"}
+    assert '<a class="run"' not in html_report(document(section))
 
 
 def test_decimals_of_a_column_are_aligned(section: Section) -> None:

@@ -94,6 +94,30 @@ def test_a_page_shows_an_output_of_a_generated_input_and_none_of_a_corpus(tmp_pa
     assert not drawn_of(tmp_path / "b", False)
 
 
+def test_runs_whose_folders_are_here_have_pages_and_reports_do_not_differ(tmp_path: Path) -> None:
+    here, gone = RECORD, replace(RECORD, run_id="ba9876543210")
+    for one in (here, gone):
+        publish(tmp_path, one)
+        run_folder(tmp_path, "demo", one.run_id).path.mkdir(parents=True)
+    folder, written = tmp_path / "demo", []
+    for left in ({here.run_id, gone.run_id}, {here.run_id}, set()):
+        for path in (folder / "runs").iterdir():
+            if path.name not in left:
+                path.rmdir()
+        build_report(Archive(tmp_path, "demo"), [])
+        pages = {path.stem for path in (folder / "pages").glob("*.html")}
+        assert pages == left | ({"compare"} if left else set())
+        listed = folder / "pages" / "list.js"
+        assert [one for one in (here.run_id, gone.run_id) if one in left] == (
+            re.findall(r"\w{12}", listed.read_text()) if left else []
+        )
+        assert listed.exists() == bool(left)
+        written.append(
+            {name: (folder / name).read_bytes() for name in ("report.html", "runs.html")}
+        )
+    assert written[0] == written[1] == written[2]
+
+
 def test_a_pair_of_sentences_is_drawn_in_words() -> None:
     row = {
         "premise": ["a", "b"], "hypothesis": ["c"], "predicted": "neutral", "gold": "entailment",

@@ -121,15 +121,15 @@ def test_the_report_and_a_page_of_its_own_show_a_sweep(
     run_folder(tmp_path, "demo", "1.5-1-2").rewrite_history([row])
     archive = Archive(tmp_path, "demo")
     build: Sequence[tuple[Callable[[], Path], str]] = (
-        (lambda: build_sweep_report(archive, "made"), "../pages"),
-        (lambda: build_report(archive), "pages"),
-        (lambda: build_sweep_report(archive, "made"), "../pages"),
+        (lambda: build_sweep_report(archive, "made"), "../pages/1.5-1-2.html"),
+        (lambda: build_report(archive), "runs.html#1.5-1-2"),
+        (lambda: build_sweep_report(archive, "made"), "../pages/1.5-1-2.html"),
     )
-    for make, pages in build:
+    for make, address in build:
         file = make()
         assert dead_links(file) == []
         page = file.read_text(encoding="utf-8")
-        named = f'"id":"1.5-1-2","label":"mapping.alpha=1.5, seed=2","page":"{pages}/1.5-1-2.html"'
+        named = f'"id":"1.5-1-2","label":"mapping.alpha=1.5, seed=2","page":"{address}"'
         assert page.count(named) == 1
         assert 'id="sweep-made"' in page
         assert page.count("<svg") == 1

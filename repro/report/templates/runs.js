@@ -3,7 +3,7 @@
   const filters = ["task", "mapping", "loss", "scale", "seed"];
   const columns = ["run", "value", "metric", "task", "mapping", "loss", "settings", "scale", "seed", "finished"];
   const [metric, words, grouped, table] = ["metric", "words", "grouped", "table"].map(find);
-  const open = new Set(), order = { by: "finished", descending: true };
+  const open = new Set(), paged = new Set(), chosen = () => location.hash.slice(1), order = { by: "finished", descending: true };
   const compare = (x, y) => {
     if (x == null || y == null) return (x == null) - (y == null);
     return typeof x === "number" ? x - y : String(x).localeCompare(y);
@@ -29,7 +29,8 @@
     });
   };
   const line = (row, inner = false) => {
-    const made = add(table.tBodies[0], "tr", "", { class: inner ? "inner" : "" });
+    const made = add(table.tBodies[0], "tr", "", { class: inner ? "inner" : "", ...(row.several ? {} : { id: row.run }) });
+    if (made.id && made.id === chosen()) made.ariaCurrent = "true";
     for (const key of columns) {
       const cell = add(made, "td", "", { class: ["value", "seed"].includes(key) ? "" : `label ${key}` });
       if (key === "run" && row.several) {
@@ -38,8 +39,10 @@
           if (!open.delete(row.group)) open.add(row.group);
           show();
         });
-      } else if (key === "run" && row.page) add(cell, "a", row.run, { href: row.page });
-      else add(cell, "span", row.texts[key] ?? row[key] ?? "—");
+      } else if (key === "run") {
+        add(cell, "a", row.run, { href: `../${row.scale}/records/${row.run}.json` });
+        if (paged.has(row.run)) add(cell, "a", "page", { href: `../${row.scale}/pages/${row.run}.html`, class: "more" });
+      } else add(cell, "span", row.texts[key] ?? row[key] ?? "—");
     }
   };
   const show = () => {
@@ -70,6 +73,20 @@
     for (const value of [...values].sort(compare)) add(list, "option", value);
   }
   for (const name of Object.keys(metrics)) add(metric, "option", name);
+  // Shows the run that the address names.
+  const follow = () => {
+    const run = runs.find((one) => one.run === chosen());
+    if (run) open.add(run.group);
+    show();
+    if (run) find(run.run)?.scrollIntoView({ block: "center" });
+  };
   document.querySelectorAll(".controls").forEach((one) => one.addEventListener("input", show));
-  show();
+  addEventListener("hashchange", follow);
+  follow();
+  // A scale has pages of those runs whose folders `repro report` found; the site has them all.
+  globalThis.addPages = (found) => {
+    found.forEach((run) => paged.add(run));
+    show();
+  };
+  for (const scale of new Set(runs.map((run) => run.scale))) add(document.head, "script", "", { src: `../${scale}/pages/list.js` });
 }
