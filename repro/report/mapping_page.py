@@ -37,7 +37,7 @@ def mapping_data() -> dict[str, Any]:
     two = torch.stack((t, torch.zeros_like(t)), -1)
     places = REACH * ((2 * torch.arange(SIZE) + 1) / SIZE - 1) + _SHIFT
     up, right = torch.meshgrid(places.flip(0), places, indexing="ij")
-    three = torch.stack((right, up), -1) @ torch.tensor(_AXES)
+    three = torch.stack((right, up), -1).double() @ torch.tensor(_AXES, dtype=torch.float64)
     mappings = []
     for name, argument, symbol, first, last, number in _SLIDERS:
         values = [round(value, 2) for value in torch.linspace(first, last, number).tolist()]
@@ -68,7 +68,8 @@ def _encoded(probs: "Tensor") -> list[str]:
     ``e`` and ``f`` stand for two and three positive entries, some of them equal.
     """
     after = probs.roll(1, -1)
-    tied = ((probs - after).abs() < 1e-6) & (probs > 0) & (after > 0)
+    # In single precision scores beside a line of equal scores tie, too.
+    tied = ((probs - after).abs() < 1e-9 * after) & (probs > 0)
     kinds = (probs > 0).sum(-1) - 1 + 3 * tied.any(-1)
     return [
         "".join(f"{'abcdef'[kind]}{len([*group])}" for kind, group in groupby(row))

@@ -27,6 +27,8 @@ def test_the_page_shows_what_references_compute(place: int) -> None:
     curve = reference(scores, **setting)[:, 0]
     assert (curve - torch.tensor(shown["curves"][step])).abs().max() < 1e-3
     rows = [re.findall(r"([a-f])(\d+)", row) for row in shown["regions"][step]]
+    every = {kind for plane in shown["regions"] for kind in re.findall("[a-f]", "".join(plane))}
+    assert bool(every & {"e", "f"}) == (name in ("fusedmax", "oscarmax"))  # which fuse scores
     cells = ["".join(kind * int(count) for kind, count in row) for row in rows]
     corners, size = torch.tensor(data["corners"], dtype=torch.float64), len(cells)
     for shares in ((5, 9), (30, 33), (50, 20), (62, 60)):
