@@ -30,6 +30,8 @@ _CELL = re.compile(r"([\d.]+)([*°]?)((?: ± [\d.]+)?(?: \(\d+/\d+\))?)([^\d\s]*
 """Pattern of a cell: value, sign of significance, spread with count of runs, marks."""
 _BROKEN = re.compile(r"(?<=\b\w)-(?=\w)|(?<=\w)-(?=\w\b)")
 """Hyphens beside a single letter, as in R-1 or m-SparseMAP, at which no line should break."""
+_SPACES = re.compile(r"(?<=±) | (?==)|(?<==) ")
+"""Spaces beside ± and =, at which no label should break."""
 PAGES, STYLE, CHARTS = "pages", "style.css", "charts.js"
 """Name of the folder of the pages of runs, next to the report, and of their style and script."""
 PAGES_LIST = "list.js"
@@ -205,7 +207,9 @@ _ENVIRONMENT = Environment(
     loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined,
     trim_blocks=True, lstrip_blocks=True,
 )  # fmt: skip
-# Headers must not break at their hyphens, other texts not between a letter and its hyphen.
+# Headers must not break at their hyphens, other texts not between a letter and its hyphen, and
+# labels not beside the sign before a value.
 _ENVIRONMENT.filters["unbroken"] = lambda text: text.replace("-", "\N{NON-BREAKING HYPHEN}")
 _ENVIRONMENT.filters["whole"] = lambda text: _BROKEN.sub("\N{NON-BREAKING HYPHEN}", text)
+_ENVIRONMENT.filters["joined"] = lambda text: _SPACES.sub("\N{NO-BREAK SPACE}", text)
 _ENVIRONMENT.filters["number"], _ENVIRONMENT.filters["tails"] = _number, _tails

@@ -1,6 +1,7 @@
 """The report in a browser: no errors, no requests, sorting, links, narrow screens, print."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from repro.report.render_html import CHARTS, STYLE, html_report, html_run, templ
 from repro.report.table import build_table
 from repro.results import Archive, Measurement, publish
 
+RESULTS = Path(__file__).parents[2] / "results"
 ERRORS = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"}
 pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium")
 
@@ -105,6 +107,40 @@ def test_the_contents_stand_beside_the_page_on_a_small_laptop(page: Page) -> Non
 @pytest.mark.parametrize("width", [390, 1000, 1400])
 def test_the_page_never_scrolls_sideways(page: Page, width: int) -> None:
     assert width_at(page, width) <= width
+
+
+@pytest.mark.parametrize("name", ["index.html", "small/report.html"])
+def test_committed_claims_fit_a_phone(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "page.html"
+    shutil.copyfile(RESULTS / name, file)
+    tables = "[...document.querySelectorAll('.scroll:has(.matrix)')]"
+    with Page(file) as page:
+        width_at(page, 390)
+        cut = page.evaluate(f"{tables}.map(one => one.scrollWidth > one.clientWidth)")
+        assert cut
+        assert not any(cut)
+
+
+def luminance(color: str) -> float:
+    """Relative luminance of ``rgb(…)``, as WCAG defines it."""
+    red, green, blue = (int(part) / 255 for part in re.findall(r"\d+", color)[:3])
+    linear = [((one + 0.055) / 1.055) ** 2.4 for one in (red, green, blue)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_of_committed_figures_stand_out(tmp_path: Path, scheme: str) -> None:
+    file = tmp_path / "page.html"
+    shutil.copyfile(RESULTS / "small" / "report.html", file)
+    fills = "[...document.querySelectorAll('.drawing text')].map(e => getComputedStyle(e).fill)"
+    panel = "getComputedStyle(document.querySelector('.drawing')).backgroundColor"
+    with Page(file) as page:
+        wanted = [{"name": "prefers-color-scheme", "value": scheme}]
+        page.call("Emulation.setEmulatedMedia", features=wanted)
+        below, colors = page.evaluate(panel), {*page.evaluate(fills)}
+    for color in colors:
+        dark, light = sorted((luminance(color), luminance(below)))
+        assert (light + 0.05) / (dark + 0.05) > 4.5, color
 
 
 def test_print_leaves_the_navigation_out_and_cuts_nothing_off(page: Page) -> None:
@@ -276,7 +312,7 @@ def test_a_slider_chooses_among_computed_values(tmp_path: Path) -> None:
     path = write_mapping_page(tmp_path)
     written = path.stat()
     assert written.st_size < 300_000
-    assert write_mapping_page(tmp_path).stat() == written
+    assert write_mapping_page(tmp_path).stat().st_mtime_ns == written.st_mtime_ns
     points = "document.querySelector('#curve .%s').getAttribute('points')"
     value = "document.getElementById('value').textContent"
     kinds = "[...document.querySelectorAll('#regions rect')].map(r => r.classList[0])"

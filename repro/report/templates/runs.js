@@ -23,9 +23,11 @@
       const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
       const shown = [mean, Math.sqrt(squares / (values.length - 1))].slice(0, values.length);
       const text = shown.map((one) => one.toFixed(metrics[name].digits)).join(" ± ");
+      const seeds = members.map((run) => run.seed ?? "—");
+      if (seeds.length > 3) seeds.splice(1, seeds.length - 2, "…");
       const finished = members.map((run) => run.finished).sort().at(-1), several = members.length > 1;
       return { ...first, metric: name, value: values.length ? mean : null, finished, members, several,
-        texts: { value: text || "—", seed: members.map((run) => run.seed ?? "—").join(", "), finished: finished.slice(0, 16).replace("T", " ") } };
+        texts: { value: text || "—", seed: seeds.join(", "), finished: finished.slice(0, 16).replace("T", " ") } };
     });
   };
   const line = (row, inner = false) => {
