@@ -80,17 +80,18 @@ MEASURED = [
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One results folder for all artefacts, so that those of the same runs share them."""
-    return tmp_path_factory.mktemp("results")
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one results folder for each paper, whose artefacts share runs."""
+    return tmp_path_factory.mktemp("papers")
 
 
 @pytest.fixture
-def shared(runs: Path) -> Iterator[Path]:
+def shared(name: str, papers: Path) -> Iterator[Path]:
     """Remove all artefacts from the shared folder: the report would draw them anew every time."""
-    yield runs
+    results = papers / name.partition("/")[0]
+    yield results
     for folder in ("records", "tables", "figures"):
-        shutil.rmtree(runs / "demo" / folder, ignore_errors=True)
+        shutil.rmtree(results / "demo" / folder, ignore_errors=True)
 
 
 @pytest.mark.parametrize("name", MEASURED)
