@@ -18,6 +18,7 @@ tiny='hardware=cpu task.stored_examples=0 training.max_steps=1 model.embedding_s
 unlike['repro run -m mapping.alpha=1,1.25,1.5,2 seed=1,2,3']="repro run -m mapping.alpha=1,2 seed=1,2 task.setting=medium $tiny"
 unlike['repro reproduce peters2019/table1 scale=demo']='repro reproduce peters2019/table1 scale=demo --dry-run'
 # Train for tens of seconds.
+unlike['repro run task=morphology mapping=entmax mapping.alpha=1.5 loss=entmax loss.alpha=1.5']="repro run task=morphology mapping=entmax mapping.alpha=1.5 loss=entmax loss.alpha=1.5 $tiny"
 unlike['repro run task=nmt training.max_epochs=1']="repro run task=nmt training.max_epochs=1 $tiny"
 unlike['make install']='make -n install'
 unlike['repro run task=nmt mapping=sparsemax']="repro run task=nmt mapping=sparsemax $tiny"

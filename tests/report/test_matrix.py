@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from repro.config.claims import load_claims
-from repro.report.claims import Verdict, judge_claims
+from repro.report.claims import Judged, Verdict, judge_claims
 from repro.report.matrix import NONE, SCALES, SIGNS, Line, claims_matrix
 from repro.results import Archive
 
@@ -14,8 +14,14 @@ DECIDED = (Verdict.HOLDS, Verdict.FAILS)
 
 
 @pytest.fixture(scope="module")
-def lines() -> list[Line]:
-    return claims_matrix(RESULTS, {})
+def judged() -> dict[str, list[Judged]]:
+    return {scale: judge_claims(Archive(RESULTS, scale)) for scale in SCALES}
+
+
+@pytest.fixture(scope="module")
+def lines(judged: dict[str, list[Judged]]) -> list[Line]:
+    """The matrix, for which one scale is judged and the verdicts of the others are given."""
+    return claims_matrix(RESULTS, {scale: judged[scale] for scale in SCALES[1:]})
 
 
 def test_every_claim_has_a_line_decided_ones_first(lines: list[Line]) -> None:
@@ -27,10 +33,12 @@ def test_every_claim_has_a_line_decided_ones_first(lines: list[Line]) -> None:
     assert any(decided)
 
 
-def test_the_strongest_verdict_is_that_of_the_largest_scale_that_decides(lines: list[Line]) -> None:
+def test_the_strongest_verdict_is_that_of_the_largest_scale_that_decides(
+    lines: list[Line], judged: dict[str, list[Judged]]
+) -> None:
     by_name = {(line.strongest.paper, line.strongest.claim.name): line for line in lines}
     for n, scale in enumerate(SCALES):
-        for one in judge_claims(Archive(RESULTS, scale)):
+        for one in judged[scale]:
             line = by_name[one.paper, one.claim.name]
             assert line.signs[n] == SIGNS.get(one.verdict, NONE)
             if one.verdict in DECIDED:

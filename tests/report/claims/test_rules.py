@@ -275,6 +275,11 @@ UNMEASURED_DEVIATION = 0.3
 
 
 @cache
+def archive_of(scale: str) -> Archive:
+    return Archive(RESULTS, scale)
+
+
+@cache
 def seed_deviations(paper: str, artefact: str) -> Mapping[tuple[str, str], float]:
     """Pool the variance over seeds in all cells of an artefact, by row and metric.
 
@@ -284,7 +289,7 @@ def seed_deviations(paper: str, artefact: str) -> Mapping[tuple[str, str], float
     for scale in ("small", "subset", "full"):
         if scale not in experiment.scales:
             continue
-        records = Archive(RESULTS, scale).measurements(experiment)
+        records = archive_of(scale).measurements(experiment)
         parts = defaultdict[tuple[str, str], list[tuple[float, int]]](list)
         for (row, _, metric), runs in MeasuredCells(experiment, scale, records).by_cell.items():
             values = [one.value for one in runs if one.kind == "run"]
