@@ -23,9 +23,11 @@ _FIRST = (
     "cli", "runs",
     "structures/test_open_structures.py",
     "experiments",
+    "mappings/kernels/test_fuzz.py", "tasks/test_accelerator_updates.py",
 )  # fmt: skip
 """Files that compile most kernels, each followed by what another process can do in the meantime
-without them: the compiled code is on disk when it is needed, and no process compiles it again."""
+without them: the compiled code is on disk when it is needed, and no process compiles it again.
+Other files that take long stand at the end, so that short ones are left when processes finish."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
