@@ -180,6 +180,7 @@ def judge_claims(archive: Archive) -> list[Judged]:
                 records = archive.speeds if timed else archive.measurements
                 cells = MeasuredCells(experiment, archive.scale, records(experiment))
             judged.append(judge(paper.paper, claim, experiment, cells))
+    archive.plans.save()  # a report judges the other scales as well
     return judged
 
 
