@@ -210,7 +210,7 @@ class Document:
         return [
             PaperView(
                 name,
-                self.references.get(name, Reference(name)),
+                self.references.get(name, Reference(name.capitalize())),
                 tuple(one for one in self.sections if one.experiment.paper == name),
                 claims.get(name),
             )

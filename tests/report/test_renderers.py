@@ -433,7 +433,7 @@ def test_papers_without_a_measured_claim_come_last_in_one_line(section: Section)
     )
     page = html_report(Document("full", "", (), (), claims=papers))
     parts = page.split('<div class="judged">')[1:]
-    assert [("<h3>" in one, "aa2019" in one) for one in parts] == [(True, False), (False, True)]
+    assert [("<h3>" in one, "Aa2019" in one) for one in parts] == [(True, False), (False, True)]
 
 
 def test_only_models_other_than_the_papers_are_a_warning() -> None:
