@@ -78,6 +78,6 @@ def test_kernels_for_cuda_import_what_their_extra_declares() -> None:
 @pytest.mark.parametrize("folder", ["tests", "benchmarks"])
 def test_tests_and_benchmarks_import_what_is_declared_for_development(folder: str) -> None:
     extras = PROJECT["optional-dependencies"]
-    known = declared(PROJECT["dependencies"] + extras["dev"] + extras["peers"])
+    known = declared(PROJECT["dependencies"] + extras["dev"] + extras["peers"] + extras["joeynmt"])
     found = imported(ROOT / folder)
     assert {name: str(path) for name, path in found.items() if name not in known} == {}

@@ -16,11 +16,7 @@ parts are cut at once, in two passes over the row:
   of its right neighbor.
 - From the right, the sides are propagated, parts cut, and the means of the new parts summed up.
 
-What has no mass in the end need not be known exactly. The projection of ``x`` onto the simplex is
-zero up to ``max x - 1``, and no mean of a part exceeds ``max x``. Parts with a mean below the
-largest one less one are cut at that level instead, once: what lies below it stays as it is.
-
-The number of rounds is the depth of the recursion: two to eight for normally distributed scores.
+The number of rounds is the depth of the recursion: two to ten for normally distributed scores.
 The state between passes is kept in the two outputs, so that no other workspace is needed.
 """
 
@@ -117,11 +113,8 @@ def _force(kind, up, down):
 
 
 @triton.jit
-def _decide(rows, levels, codes, top, least, lam, up, down, RANKS: tl.constexpr, N: tl.constexpr):
-    """Decide in a pass from the left whether entries are above or below the level of their part.
-
-    The level is at least ``least``, the largest one below which no entry has mass.
-    """
+def _decide(rows, levels, codes, top, lam, up, down, RANKS: tl.constexpr, N: tl.constexpr):
+    """Decide in a pass from the left whether entries are above or below the level of their part."""
     infinite = float("inf")
     level_before, derivative_before = tl.zeros_like(top), tl.zeros_like(top)
     for start in range(0, rows.n, N):
@@ -133,14 +126,13 @@ def _decide(rows, levels, codes, top, least, lam, up, down, RANKS: tl.constexpr,
             (tl.where(starts, level, 0.0), tl.where(starts, columns, -1)), 1, _latest
         )
         level = tl.where(begun >= 0, level, level_before[:, None])
-        cut = tl.maximum(level, least[:, None])
-        moved = tl.where(present, cut - y, 0.0)
+        moved = tl.where(present, level - y, 0.0)
         fixed = _force(kind, up, down) + moved
         low = tl.where(starts, fixed, tl.where(present, moved - down, -infinite))
         high = tl.where(starts, fixed, tl.where(present, moved + up, infinite))
         shift, low, high = tl.associative_scan((moved, low, high), 1, _clipped_sum)
         derivative = tl.minimum(tl.maximum(derivative_before[:, None] + shift, low), high)
-        tie = _ROUNDING * (1.0 + tl.abs(cut))
+        tie = _ROUNDING * (1.0 + tl.abs(level))
         last = columns == rows.n - 1
         above = derivative < tl.where(last, 0.0, -down) - tie
         below = last | (derivative >= up)
@@ -153,16 +145,14 @@ def _decide(rows, levels, codes, top, least, lam, up, down, RANKS: tl.constexpr,
 
 @triton.jit
 def _cut(rows, levels, codes, top, lam, up, down, RANKS: tl.constexpr, N: tl.constexpr):
-    """Cut parts in a pass from the right where ``x_i - v`` changes sign.
-
-    Returns the number of cuts, and the largest mean of a part in each row.
+    """Cut parts in a pass from the right where ``x_i - v`` changes sign; return the number of cuts.
 
     The new parts' means, with the forces at both ends, are the levels of the next round.
     A neighbor's code may be written while it is read, which is harmless: only a start is added,
     which also follows from the sides.
     """
     n = rows.n
-    cuts, highest = tl.zeros(top.shape, tl.int32), top * 0.0 - float("inf")
+    cuts = tl.zeros(top.shape, tl.int32)
     side_after, sum_after = tl.zeros(top.shape, tl.int32), tl.zeros_like(top)
     count_after = sum_after
     chunks = tl.cdiv(n, N)
@@ -192,13 +182,11 @@ def _cut(rows, levels, codes, top, lam, up, down, RANKS: tl.constexpr, N: tl.con
         count = tl.where(closed > 0, count, count + count_after[:, None])
         mean = (total - _force(kind, up, down)) / tl.maximum(count, 1.0)
         tl.store(levels.base[:, None] + columns, mean, mask=valid & (kind > 0))
-        begins = valid & (kind > 0) & (count > 0.0)
-        highest = tl.maximum(highest, tl.max(tl.where(begins, mean, -float("inf")), 1))
         cuts += tl.sum(new.to(tl.int32), 1)
         sum_after, count_after = _column(total, columns, start), _column(count, columns, start)
         leaving = tl.where(passed > 0, passed, arriving)
         side_after = _column(leaving, columns, start)
-    return tl.sum(cuts, 0), highest
+    return tl.sum(cuts, 0)
 
 
 @triton.jit(do_not_specialize=["number", "count"])
@@ -235,13 +223,12 @@ def level_set_kernel(
         first = ((start + tl.arange(0, N)) == 0)[None, :] & inside[:, None]
         write(codes, start, N, tl.where(first, _FIRST, 0))
         write(levels, start, N, tl.where(first, -1.0, 0.0))
-    cuts, rounds, least = 1, 0, top * 0.0 - float("inf")
+    cuts, rounds = 1, 0
     while (cuts > 0) | (rounds < 2):
         tl.debug_barrier()
-        _decide(scores, levels, codes, top, least, lam, up, down, RANKS, N)
+        _decide(scores, levels, codes, top, lam, up, down, RANKS, N)
         tl.debug_barrier()
-        cuts, highest = _cut(scores, levels, codes, top, lam, up, down, RANKS, N)
-        least = tl.maximum(least, highest - (1.0 + _ROUNDING * (1.0 + tl.abs(highest))))
+        cuts = _cut(scores, levels, codes, top, lam, up, down, RANKS, N)
         rounds += 1
     tl.debug_barrier()
     # Write the level of every entry and the first entry of its segment.

@@ -63,8 +63,8 @@ column of 2,048; none have by sparsemax.
 SCANS = Work(held=2**12, chunk=2**12)
 """Scans of several numbers along the row, which hold nothing between passes: up to 4 warps.
 
-They take some 170 registers a thread: three programs share a multiprocessor, where chunks of twice
-the size would leave room for one.
+With some 150 registers a thread three programs share a multiprocessor. Chunks of twice the size, 8
+warps and 170 registers, would leave room for one.
 """
 STREAMED = Work(held=2**13, chunk=2**13)
 """Entries that are read and written once: a few warps, many programs."""
