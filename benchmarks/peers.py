@@ -7,7 +7,6 @@ packages ``joeynmt`` and ``sentencepiece``.
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from repro.config.schema import RunConfig
@@ -16,6 +15,7 @@ from repro.data.batching import Seq2SeqBatch
 from repro.data.vocabulary import Vocabulary
 from repro.errors import UserError
 from repro.models.seq2seq.model import Seq2Seq
+from repro.models.seq2seq.translator import shifted
 from repro.tasks import Task
 
 
@@ -81,13 +81,12 @@ class JoeyNmt:
         order = order.to(batch.source.device)
         source, target = batch.source[order], batch.target[order]
         real = target != Vocabulary.PAD
-        begin = target.new_full((len(target), 1), Vocabulary.BOS)
         total, *_ = self.model(
             return_type="loss",
             src=source,
-            src_mask=(source != Vocabulary.PAD).unsqueeze(1),
+            src_mask=batch.source_mask[order].unsqueeze(1),
             src_length=lengths,
-            trg_input=torch.cat([begin, target[:, :-1]], dim=1),
+            trg_input=shifted(target),
             trg=target,
             trg_mask=real.unsqueeze(1),
         )

@@ -6,18 +6,17 @@
 import sys
 from pathlib import Path
 
-from benchmarks.numbers import ROOT
+from benchmarks.numbers import archive_of
 from repro.report.build import write_pages
 from repro.report.document import build_document
 from repro.report.matrix import SCALES
 from repro.report.render_html import PAGES
-from repro.results import Archive
 
 
 def main(folder: Path) -> None:
     """Write the pages of every scale to its folder below another one."""
     for scale in SCALES:
-        archive = Archive(ROOT / "results", scale)
+        archive = archive_of(scale)
         document = build_document(archive, ())
         write_pages(archive, document, archive.records, folder / scale / PAGES)
 

@@ -44,7 +44,7 @@ SHAPES = [(1, 16), (12, 384), (60, 320), (300, 64)]
 CHUNKED, LONG, LONG_GROUPS = (130, 64), (4500, 2), (2100, 2)
 """Lengths and numbers of rows; rows also end early, at forbidden entries.
 
-Long rows do not fit a tile in double precision; a tile of the kernels of groups has 1024 entries.
+Long rows do not fit a tile in double precision; a tile of the kernels of groups has 512 entries.
 """
 GROUP_GRADIENTS = 32
 """Rows of a batch whose derivatives are checked where each takes a program of its own."""

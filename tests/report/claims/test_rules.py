@@ -4,19 +4,19 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import product
-from pathlib import Path
 from statistics import variance
 
 import numpy as np
 import pytest
 from made_up import record
 
+from benchmarks.numbers import archive_of
 from repro.config.claims import load_claims
 from repro.config.experiment import Experiment, ScalePlan, load_experiment
 from repro.report.claims import SPEEDS, Verdict, judge, metrics_of
 from repro.report.contrasts import rows_of
 from repro.report.table import MeasuredCells
-from repro.results import Archive, Measurement
+from repro.results import Measurement
 
 Table = Mapping[tuple[str, str], float]
 """Row and column to a value."""
@@ -269,14 +269,8 @@ def test_every_share_is_five_points_from_the_published_one() -> None:
     assert {n for n in bounds if not any(part in n for part in own)} == {*printed}
 
 
-RESULTS = Path(__file__).resolve().parents[3] / "results"
 UNMEASURED_DEVIATION = 0.3
 """Standard deviation over seeds of metrics that were never measured with two seeds."""
-
-
-@cache
-def archive_of(scale: str) -> Archive:
-    return Archive(RESULTS, scale)
 
 
 @cache
