@@ -4,6 +4,7 @@ This is the only module of the package that :mod:`repro.mappings` imports from o
 """
 
 import contextlib
+import gc
 import hashlib
 from collections.abc import Callable
 from functools import cache
@@ -11,9 +12,37 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core import event
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+
+
+class _WithoutCollections(event.Listener):
+    """Listener that disables the garbage collector while numba compiles.
+
+    Compiling one kernel creates millions of objects that live until its end: collections in between
+    find nothing and take 14 % of the time.
+    """
+
+    def __init__(self) -> None:
+        self._depth, self._enabled = 0, False
+
+    def on_start(self, event: event.Event) -> None:
+        """Disable the collector if this is an outermost compilation."""
+        if self._depth == 0:
+            self._enabled = gc.isenabled()
+            gc.disable()
+        self._depth += 1
+
+    def on_end(self, event: event.Event) -> None:
+        """Restore the collector if this is an outermost compilation."""
+        self._depth -= 1
+        if self._depth == 0 and self._enabled:
+            gc.enable()
+
+
+event.register("numba:compile", _WithoutCollections())
 
 
 class _CalledCode(JITCodeLibrary):

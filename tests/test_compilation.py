@@ -1,5 +1,6 @@
 """Compiled loops: code of called functions within their callers, and the cache on disk."""
 
+import gc
 import importlib
 import sys
 from pathlib import Path
@@ -72,3 +73,24 @@ def test_code_on_disk_is_used_until_a_file_of_the_folder_changes(name: str, tmp_
     loops = imported_anew(name)
     assert loops.total(VALUES) == 17.0
     assert not loops.total.stats.cache_hits
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_nothing_is_collected_during_a_compilation(name: str, enabled: bool) -> None:
+    loops, during = imported_anew(name), list[str]()
+
+    def note(phase: str, _info: dict[str, int]) -> None:
+        during.append(phase)
+
+    (gc.enable if enabled else gc.disable)()
+    gc.collect()
+    gc.callbacks.append(note)
+    try:
+        loops.total(VALUES)
+        seen, kept = len(during), gc.isenabled()
+    finally:
+        gc.callbacks.remove(note)
+        gc.enable()
+    assert kept == enabled
+    # Compiling creates enough objects for a hundred collections; one may precede and one follow it.
+    assert seen <= 2 * 2
