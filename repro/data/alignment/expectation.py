@@ -177,7 +177,7 @@ def expected_counts(corpus, model, first, counts):
     source, target, source_starts, target_starts = corpus
     keys, width = model.table
     likelihood = links = closeness_sum = 0.0
-    longest = np.max(np.diff(source_starts)) + 1
+    longest = np.max(source_starts[1:] - source_starts[:-1]) + 1
     share = np.empty(longest)
     for s in range(len(source_starts) - 1):
         words = source[source_starts[s] : source_starts[s + 1]]
@@ -236,7 +236,7 @@ def best_links(corpus, model):
     """
     source, target, source_starts, target_starts = corpus
     links = np.empty(len(target), np.int64)
-    share = np.empty(np.max(np.diff(source_starts)) + 1)
+    share = np.empty(np.max(source_starts[1:] - source_starts[:-1]) + 1)
     for s in range(len(source_starts) - 1):
         words = source[source_starts[s] : source_starts[s + 1]]
         m = target_starts[s + 1] - target_starts[s]

@@ -18,6 +18,7 @@ from repro.structures.kernels.gram import (
     SIZE,
     State,
     compare,
+    copy,
     empty_state,
     full,
     with_room,
@@ -106,7 +107,8 @@ def reserved(array: Array, used: int, wanted: int) -> Array:
     if used + wanted <= array.shape[0]:
         return array
     longer = np.empty((2 * (used + wanted), *array.shape[1:]), array.dtype)
-    longer[:used] = array[:used]
+    for index in np.ndindex(array[:used].shape):
+        longer[index] = array[index]
     return longer
 
 
@@ -161,11 +163,11 @@ def store(state: State, found: Found, used: int, entries: int) -> Found:
     vertices = reserved(found.vertices, used, size)
     weights = reserved(found.weights, used, size)
     inverses = reserved(found.inverses, entries, size * size)
-    weights[used : used + size] = state.weights[:size]
-    vertices[used : used + size, :width] = state.vertices[:size]
+    copy(state.weights[:size], weights[used:])
     vertices[used : used + size, width:] = -1
     for s in range(size):
-        inverses[entries + s * size : entries + (s + 1) * size] = state.inverse[s, :size]
+        copy(state.vertices[s], vertices[used + s])
+        copy(state.inverse[s, :size], inverses[entries + s * size :])
     return Found(vertices, weights, inverses)
 
 

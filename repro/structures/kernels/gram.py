@@ -54,6 +54,16 @@ def empty_state(room: int, width: int, slots: int) -> State:
     )  # fmt: skip
 
 
+@inner
+def copy(source: Array, target: Array) -> None:
+    """Copy a vector to the first entries of another.
+
+    An assignment to a slice would compile the text of an error as well: two seconds in all.
+    """
+    for i in range(source.shape[0]):
+        target[i] = source[i]
+
+
 @inlined
 def full(state: State) -> bool:
     """Return whether the capacity of the active set is used up."""
@@ -67,10 +77,15 @@ def with_room(state: State) -> State:
         return state
     size = state.counts[SIZE]
     larger = empty_state(2 * size, state.vertices.shape[1], state.counts[SLOTS])
-    larger.vertices[:size], larger.theta[:size] = state.vertices, state.theta
-    larger.weights[:size], larger.ones[:size] = state.weights, state.ones
-    larger.gram[:size, :size], larger.inverse[:size, :size] = state.gram, state.inverse
-    larger.counts[:], larger.values[:] = state.counts, state.values
+    for i in range(size):
+        copy(state.vertices[i], larger.vertices[i])
+        copy(state.gram[i], larger.gram[i])
+        copy(state.inverse[i], larger.inverse[i])
+    copy(state.theta, larger.theta)
+    copy(state.weights, larger.weights)
+    copy(state.ones, larger.ones)
+    copy(state.counts, larger.counts)
+    copy(state.values, larger.values)
     return larger
 
 
