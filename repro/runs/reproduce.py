@@ -142,6 +142,7 @@ class _Work:
             if new or first:
                 first, asked = False, asked | new.keys()
                 yield new
+                archive.plans.save()  # so that no later archive composes them again
                 continue
             found = {name: {run: self.found[run] for run in p} for name, p in self.plans.items()}
             more = [following_runs(e, self.scale, found[e.name]) for e in self.experiments]
