@@ -10,6 +10,7 @@ from repro.data.files import write_if_changed
 from repro.report.document import Document, Section, build_document, sweep_document
 from repro.report.figures import render_figure
 from repro.report.figures.attention import draw_example
+from repro.report.figures.data import DIGEST, digest_of
 from repro.report.grid import linked_runs
 from repro.report.many_runs import Row, compared_run, comparison_page, label_of, list_page
 from repro.report.render_csv import csv_table
@@ -147,7 +148,8 @@ def _write_run_pages(
         name, places = f"{record.run_id}.html", shown.get(record.run_id, {})
         home = run_folder(archive.results_dir, archive.scale, record.run_id)
         row = compared_run(record, home, labels.get(record.run_id) or label_of(record), name)
-        page = html_run(record, row, places, paged, report == "report.html", _example(record, home))
+        example = _example(record, home, folder / name)
+        page = html_run(record, row, places, paged, report == "report.html", example)
         write_if_changed(folder / name, page.encode())
         rows.append({**row, "group": next(iter(places.values()), "in no table")})
     for name in (STYLE, CHARTS) if rows else ():
@@ -155,8 +157,11 @@ def _write_run_pages(
     return rows
 
 
-def _example(record: Record, folder: RunFolder) -> str:
-    """Draw the attention of the first kept example that is no corpus's; blank without any."""
+def _example(record: Record, folder: RunFolder, page: Path) -> str:
+    """Draw the attention of the first kept example that is no corpus's; blank without any.
+
+    A drawing on the present page of the run is kept if neither the example nor the code changed.
+    """
     own = folder.own_examples
     kept = own if own.attention.exists() or not record.settings.get("data.generated") else folder
     if not kept.attention.exists():
@@ -164,11 +169,16 @@ def _example(record: Record, folder: RunFolder) -> str:
     try:
         row = next(iter(kept.read_attention()))
         mapping = str(record.settings.get("mapping.name") or "")
+        mark = f"<!-- {DIGEST}: {digest_of([row, mapping])} -->"
+        present = page.read_text(encoding="utf-8") if page.exists() else ""
+        drawing, end, _ = present.partition(mark)[2].partition("</svg>")
+        if end:
+            return f"{mark}{drawing}{end}"
         canvas, description = draw_example(row, mapping)
     except (DamagedFileError, ResultsError, KeyError, StopIteration) as error:
         _log.warning("%s: %r", kept.attention, error)
         return ""
-    return canvas.svg(f"example-{record.run_id}", description)
+    return mark + canvas.svg(f"example-{record.run_id}", description).strip()
 
 
 def build_sweep_report(archive: Archive, name: str) -> Path:

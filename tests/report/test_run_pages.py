@@ -4,8 +4,10 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import measured
+import pytest
 
 from repro.report import build_report
 from repro.report.charts import chart_of
@@ -72,12 +74,12 @@ def test_the_comparison_holds_what_differs_and_any_text_is_safe(tmp_path: Path) 
     }  # fmt: skip
 
 
-def drawn_of(folder: Path, generated: bool) -> bool:
-    """Whether the page of a run that kept an example shows it."""
+def page_of(folder: Path, generated: bool, word: str = "secret") -> str:
+    """The page of a run that kept an example with a word in its source."""
     config = {"task": {"name": "nmt"}, "seed": 1, "data": {"generated": generated}}
     record = replace(RECORD, config=config)
     row = {
-        "index": 0, "split": "dev", "language": "a to b", "source": ["<tag:V>", "secret"],
+        "index": 0, "split": "dev", "language": "a to b", "source": ["<tag:V>", word],
         "output": ["b", "</s>"], "gold": "b", "separator": " ", "weights": [[1.0, 0.0], [0.5, 0.5]],
     }  # fmt: skip
     home = run_folder(folder, "demo", record.run_id)
@@ -85,13 +87,31 @@ def drawn_of(folder: Path, generated: bool) -> bool:
     publish(folder, record)
     build_report(Archive(folder, "demo"), [])
     page = (folder / "demo" / "pages" / f"{record.run_id}.html").read_text(encoding="utf-8")
-    assert ("secret" in page) == ("<svg" in page)
-    return "<svg" in page
+    assert (word in page) == ("<svg" in page)
+    return page
 
 
 def test_a_page_shows_an_output_of_a_generated_input_and_none_of_a_corpus(tmp_path: Path) -> None:
-    assert drawn_of(tmp_path / "a", True)
-    assert not drawn_of(tmp_path / "b", False)
+    assert "<svg" in page_of(tmp_path / "a", True)
+    assert "<svg" not in page_of(tmp_path / "b", False)
+
+
+def test_an_example_is_drawn_again_only_if_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = list[str]()
+
+    def draw(row: dict[str, Any], mapping: str) -> Any:
+        drawn.append(row["source"][1])
+        return draw_example(row, mapping)
+
+    monkeypatch.setattr("repro.report.build.draw_example", draw)
+    first = page_of(tmp_path, True)
+    assert page_of(tmp_path, True) == first
+    (tmp_path / "demo" / "pages" / f"{RECORD.run_id}.html").write_text(first[:-5000])
+    assert page_of(tmp_path, True) == first
+    assert page_of(tmp_path, True, "changed") != first
+    assert drawn == ["secret", "secret", "changed"]
 
 
 def test_runs_whose_folders_are_here_have_pages_and_reports_do_not_differ(tmp_path: Path) -> None:

@@ -65,8 +65,7 @@ class FigureData:
     @property
     def digest(self) -> str:
         """SHA-256 of everything the drawing depends on: data, kind of figure and drawing code."""
-        content = json.dumps([self.experiment, self.drawing, self.example], sort_keys=True)
-        return hashlib.sha256(f"{_code_digest()} {content}".encode()).hexdigest()
+        return digest_of([self.experiment, self.drawing, self.example])
 
 
 def export_figure_data(
@@ -189,6 +188,12 @@ def refuse_malformed(experiment_name: str) -> Iterator[None]:
         raise
     except _MALFORMED as error:
         raise ResultsError(f"{experiment_name}: malformed data ({error!r})") from error
+
+
+def digest_of(content: Any) -> str:
+    """Hash what can be written as JSON, together with the drawing code."""
+    text = json.dumps(content, sort_keys=True)
+    return hashlib.sha256(f"{_code_digest()} {text}".encode()).hexdigest()
 
 
 @cache
