@@ -28,13 +28,7 @@ _REFUSED = ("--config-name", "-cn", "--config-path", "-cp", "--experimental-reru
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run ``repro run``: a single run, or a sweep with ``-m``.
-
-    Args:
-        arguments: overrides and options of Hydra, for example ``["-m", "mapping.alpha=1,1.5,2"]``.
-
-    Returns:
-        The exit status: 1 if a run failed.
+    """Run ``repro run``: a single run, or a sweep with ``-m``; return 1 if a run failed, else 0.
 
     Raises:
         ConfigError: a setting is refused, or CUDA is requested but not available; nothing has

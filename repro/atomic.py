@@ -15,11 +15,7 @@ _ABANDONED_SECONDS = 24 * 3600.0
 
 
 def temporary_beside(path: Path) -> Path:
-    """Return a temporary name beside ``path``, and remove what killed processes left there.
-
-    Args:
-        path: final path of the file or folder, in an existing folder.
-    """
+    """Return a temporary name beside ``path``, and remove what killed processes left there."""
     for entry in path.parent.glob(f".*-{'[0-9a-f]' * 8}.tmp"):
         with suppress(OSError):  # another process removed it first, or it belongs to another user
             changed = max(file.stat().st_mtime for file in (entry, *entry.rglob("*")))
@@ -43,8 +39,7 @@ def naming(path: Path) -> Iterator[None]:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary file beside ``path``, which replaces it once the block has filled it.
 
-    Args:
-        path: the file to write; its folder is created if it is missing.
+    The folder is created if it is missing.
 
     Raises:
         OSError: names a file that cannot be written; the old content is unchanged.

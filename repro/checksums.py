@@ -26,12 +26,7 @@ def sha256_of_file(path: Path) -> str:
 
 
 def format_manifest(folder: Path, unlisted: tuple[str, ...] = ()) -> str:
-    """Format the manifest of a folder.
-
-    Args:
-        folder: the folder, which is searched recursively.
-        unlisted: beginnings of the paths to leave out.
-    """
+    """Format the manifest of a folder, without the paths that begin as those of ``unlisted`` do."""
     paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
     return "".join(
         f"{sha256_of_file(path)}  {name}\n"
@@ -43,12 +38,11 @@ def format_manifest(folder: Path, unlisted: tuple[str, ...] = ()) -> str:
 def damaged_files(folder: Path, names: Iterable[str] | None = None) -> list[str]:
     """List the paths below a folder whose files are missing or differ from its manifest.
 
-    Args:
-        folder: a folder; without a manifest, every file is accepted.
-        names: paths to check; None for all.
+    Without a manifest every file is accepted; of a malformed one, only the manifest is listed.
 
-    Returns:
-        Paths of the damaged files; only the manifest if that is malformed.
+    Args:
+        folder: the folder.
+        names: paths to check; None for all.
     """
     manifest = folder / MANIFEST
     if not manifest.exists():

@@ -36,12 +36,9 @@ options:
 def complete(
     line: str, commands: Sequence[str], known: Callable[[str, Sequence[str]], list[str]]
 ) -> list[str]:
-    """List the words that may complete the last word of a command line.
+    """List the words that may complete the last word of a command line up to the cursor.
 
-    Args:
-        line: the command line up to the cursor.
-        commands: names of all commands.
-        known: returns words for a command and its earlier words, such as run IDs.
+    ``known`` returns words for a command and its earlier words, such as run IDs.
     """
     words = line.split()[1:] + [""] * line.endswith(" ")
     if len(words) < 2:

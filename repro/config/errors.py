@@ -20,10 +20,7 @@ class ConfigError(UserError, ValueError):
 
 
 def require_extra(use: str) -> None:
-    """Check that the distribution that a setting needs, if any, is installed.
-
-    Args:
-        use: for example ``"hydra/launcher=slurm"``.
+    """Check that the distribution that a setting, as ``hydra/launcher=slurm``, needs is installed.
 
     Raises:
         ConfigError: it is not; the message says how to install it.

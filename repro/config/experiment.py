@@ -386,8 +386,7 @@ class _File(Experiment):
 def list_experiments(task: str = "") -> list[str]:
     """List the artefacts that have an experiment file: by paper, tables first, by number.
 
-    Args:
-        task: leaves out, unparsed, the files that name other tasks only.
+    With a ``task``, files that name other tasks only are left out, unparsed.
     """
 
     def reading_order(name: str) -> tuple[str, int, int, str]:
@@ -443,10 +442,7 @@ def chosen_artefacts(names: Sequence[str], scale: str) -> list[str]:
 
 
 def load_experiment(name: str) -> Experiment:
-    """Read and check one experiment.
-
-    Args:
-        name: ``<paper>/<artefact>``, for example ``"peters2019/table1"``.
+    """Read and check one experiment, named as ``"peters2019/table1"``.
 
     Raises:
         ConfigError: no such artefact, or a key of the file is unknown or of the wrong type.

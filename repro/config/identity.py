@@ -27,10 +27,6 @@ keep for figures."""
 def run_id(run: RunConfig, fingerprint: str) -> str:
     """Name a run by its resolved configuration, its corpus and the package's numeric epoch.
 
-    Args:
-        run: the resolved configuration.
-        fingerprint: fingerprint of the corpus that it reads.
-
     Returns:
         Twelve hexadecimal digits.
     """
@@ -40,10 +36,7 @@ def run_id(run: RunConfig, fingerprint: str) -> str:
 def training_id(run: RunConfig, fingerprint: str, unread: Collection[str]) -> str:
     """Name what a run trains: runs with the same name train the same weights.
 
-    Args:
-        run: the resolved configuration.
-        fingerprint: fingerprint of the corpus that it reads.
-        unread: settings that training does not read, each as ``<group>.<field>``.
+    ``unread`` are the settings that training does not read, each as ``<group>.<field>``.
     """
     content = settings(run)
     for group, key in (setting.split(".") for setting in unread):

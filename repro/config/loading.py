@@ -17,12 +17,7 @@ T = TypeVar("T")
 
 
 def load_structured(kind: type[T], path: Path, **values: Any) -> T:
-    """Read a YAML file into a dataclass.
-
-    Args:
-        kind: the dataclass.
-        path: the file.
-        values: values of fields that the file need not state.
+    """Read a YAML file into a dataclass; ``values`` are those that the file need not state.
 
     Raises:
         ConfigError: the file is not YAML, or a key is unknown or of the wrong type; one line that
@@ -42,12 +37,7 @@ def load_structured(kind: type[T], path: Path, **values: Any) -> T:
 
 
 def yaml_problem(error: YAMLError, path: Path | str) -> str:
-    """Describe a syntax error in one line, with its file and line.
-
-    Args:
-        error: raised by the parser.
-        path: the file, unless the parser knows it.
-    """
+    """Describe a syntax error in one line, with its line and file: ``path``, unless it is known."""
     if not isinstance(error, MarkedYAMLError) or error.problem_mark is None:
         return f"{path}: not YAML ({' '.join(str(error).split())})"
     mark = error.problem_mark

@@ -37,11 +37,7 @@ def extension_dirs() -> list[Path]:
 
 
 def extended(package: str) -> list[str]:
-    """List the folders in which extensions have modules of a package, for its ``__path__``.
-
-    Args:
-        package: full name, for example ``"repro.tasks"``.
-    """
+    """List the folders in which extensions have modules of a package, for its ``__path__``."""
     return [str(folder.joinpath(*package.split("."))) for folder in extension_dirs()]
 
 

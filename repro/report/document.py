@@ -396,14 +396,7 @@ def build_section(
     figure: FigureView | None = None,
     undrawn: str = NOT_DRAWN,
 ) -> Section:
-    """Lay out one artefact.
-
-    Args:
-        table: its cells.
-        records: all measurements of the artefact at the scale of the table, in any order.
-        figure: its drawing.
-        undrawn: the reason if there is no drawing.
-    """
+    """Lay out one artefact from all its measurements at the scale of the table, in any order."""
     experiment, scale = table.experiment, table.scale
     grids, shown = tuple(table_grids(table)), experiment.kind == "table"
     measured = [cell for row in table.rows for cell in row.cells if cell.found]

@@ -165,11 +165,8 @@ def _short(text: str) -> str:
 def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[str, Any]:
     """Compare runs with the first one: settings that differ, metrics, paired tests.
 
-    Args:
-        folder: the results folder.
-        names: identities of runs, or their beginnings; without any, the runs that agree with
-            ``filters``.
-        filters: conditions ``KEY=VALUE,VALUE``.
+    Runs are named by their identities, or the beginnings of them; without names, they are those
+    that agree with ``filters``.
 
     Returns:
         Values for JSON: ``runs``; ``settings`` that differ and ``metrics``, each with a value for

@@ -96,12 +96,9 @@ def comparison_page(
 
 
 def comparison(folder: Path, found: Mapping[str, Any], file: Path) -> str:
-    """Render what ``repro compare`` found, with the curves of training, as a page on its own.
+    """Render the result of :func:`repro.report.explore.compare`, with the curves of training.
 
-    Args:
-        folder: the results folder.
-        found: the result of :func:`repro.report.explore.compare`.
-        file: where the page will be; runs link to those pages that a report has made.
+    Links to the pages of runs, where a report has made them, are relative to ``file``.
     """
     every = with_known_metrics(folder, all_records(folder))
     known = {record.run_id: record for record in every}

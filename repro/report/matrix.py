@@ -56,11 +56,8 @@ class Line(NamedTuple):
 def claims_matrix(results_dir: Path, known: Mapping[str, Sequence[Judged]]) -> list[Line]:
     """Judge the claims at all scales; decided ones come first, then measured ones.
 
-    Empty if none is measured at a scale with real corpora.
-
-    Args:
-        results_dir: the results folder.
-        known: verdicts of some scales, which are not judged again.
+    The verdicts of the scales in ``known`` are taken from there. The result is empty if no claim is
+    measured at a scale with real corpora.
 
     Raises:
         ConfigError: a file of claims or of experiments is malformed.

@@ -134,13 +134,9 @@ def html_run(
 
 
 def html_page(name: str, data: object, code: str = "", **values: object) -> str:
-    """Render a page that a script of the same name fills in.
+    """Render a page that a script of the same name fills in from ``data``, values for JSON.
 
-    Args:
-        name: name of the template and of the script.
-        data: what the script reads, as values for JSON.
-        code: digest of the code that made the data.
-        values: further values for the template.
+    The page names its sources by a digest, which begins with ``code``, that of its data.
     """
     script, css = _script(f"{name}.js"), Markup(template_text(STYLE))
     digest = code + sources_digest(name)

@@ -117,12 +117,12 @@ def build_table(
     comparisons: Mapping[CellKey, Comparison] | None = None,
     failed: Collection[tuple[str, str]] = (),
 ) -> Table:
-    """Lay out the records of an experiment.
+    """Lay out the records of an experiment at one of its scales, in any order.
 
     Args:
         experiment: declares rows, columns, seeds and published values.
-        records: measurements of this experiment at this scale, in any order.
-        scale: one of the experiment's scales.
+        records: its measurements.
+        scale: the scale.
         comparisons: paired tests of the cells against the baseline.
         failed: rows and columns of the cells of which a run failed.
 

@@ -84,10 +84,8 @@ def append_row(path: Path, row: Mapping[str, Any]) -> None:
 def read_rows(path: Path, grown: bool = False) -> list[Row]:
     """Read every row of a file.
 
-    Args:
-        path: the file.
-        grown: whether rows are appended to it: an incomplete last line is then ignored, and a
-            missing file has no rows.
+    If the file is ``grown`` by rows that are appended, an incomplete last line is ignored, and a
+    missing file has no rows.
 
     Raises:
         ResultsError: the file is missing, its last line incomplete, or a line not a JSON object.
@@ -107,9 +105,7 @@ def read_rows(path: Path, grown: bool = False) -> list[Row]:
 def read_object(path: Path, exact: bool = False) -> Row:
     """Read a file that contains one JSON object.
 
-    Args:
-        path: the file.
-        exact: whether control characters stay as they are, for what is not shown.
+    With ``exact``, control characters stay as they are, for what is not shown.
 
     Raises:
         ResultsError: the file is missing or not a JSON object.

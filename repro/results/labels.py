@@ -8,13 +8,7 @@ from repro.results.record import Record
 
 
 def run_title(settings: Mapping[str, Any], corpus: str, members: int = 0) -> str:
-    """Describe a run by its task, choices, corpus and seed; an ensemble by its members.
-
-    Args:
-        settings: its configuration with dotted keys.
-        corpus: name of its corpus.
-        members: number of runs of an ensemble.
-    """
+    """Describe a run by its task, choices, corpus and seed; an ensemble by its size."""
     choices = []
     for group, word in (("mapping", ""), ("structure", ""), ("loss", "loss ")):
         if (name := settings.get(f"{group}.name")) is not None:

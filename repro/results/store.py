@@ -110,11 +110,7 @@ class RunFolder:
         self.forget_failure()
 
     def mark_done(self, summary: Mapping[str, Any]) -> None:
-        """Declare the run finished; call it after everything else is written.
-
-        Args:
-            summary: short facts for listings, as JSON values.
-        """
+        """Declare the run finished, with a summary for JSON, after everything else is written."""
         self.forget_failure()
         finished = datetime.now(UTC).isoformat(timespec="seconds")
         done = {"run_id": self.run_id, "finished": finished, "summary": dict(summary)}
@@ -140,11 +136,7 @@ class RunFolder:
         return freed
 
     def damaged_files(self, names: Iterable[str] | None = None) -> list[str]:
-        """List the files of a finished run that are missing or differ from their checksums.
-
-        Args:
-            names: files to check; None for all.
-        """
+        """List the files of a finished run, of all or of ``names``, that are missing or damaged."""
         manifest = self.path / MANIFEST
         if not self.done.exists() or not manifest.exists():
             return []

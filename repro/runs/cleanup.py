@@ -19,10 +19,8 @@ Row = dict[str, Any]
 def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
     """Describe the run folders that agree with filters, the last changed first.
 
-    Args:
-        results_dir: folder of results.
-        filters: conditions ``KEY=VALUE,VALUE`` on ``state``, ``scale``, ``run_id``, or settings, of
-            which a group is named by its choice.
+    Filters are conditions ``KEY=VALUE,VALUE`` on ``state``, ``scale``, ``run_id``, or settings, of
+    which a group is named by its choice.
 
     Returns:
         For each run its identity, scale, state, size in bytes, age in days, folder, and whether

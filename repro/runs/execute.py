@@ -23,10 +23,8 @@ def execute(run: Job, on_busy: Callable[[RunBusyError], None] | None = None) -> 
     A run with damaged files is repeated from its undamaged ones. A failing run leaves its
     traceback in its folder; Ctrl-C leaves a checkpoint and raises KeyboardInterrupt.
 
-    Args:
-        run: the run, from :func:`locate`.
-        on_busy: called once if another process works on the run, which is then waited for;
-            without it, the outcome of such a run is ``"busy"``.
+    If another process works on the run, ``on_busy`` is called once and the process waited for;
+    without it, the outcome is ``"busy"``.
     """
     if is_finished(run.folder):
         _log_history(run)
@@ -53,12 +51,7 @@ def execute(run: Job, on_busy: Callable[[RunBusyError], None] | None = None) -> 
 
 
 def record_death(run: Job, reason: str) -> Outcome:
-    """Mark a run as failed because its process died before it could do so itself.
-
-    Args:
-        run: the run on which the process worked.
-        reason: how the process died, for the user.
-    """
+    """Mark a run as failed, for a ``reason``, because its process died before it could do so."""
     try:
         with run_lock(run.folder.path):
             if run.folder.status == "done":

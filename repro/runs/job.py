@@ -64,9 +64,7 @@ class Job:
 def locate(config: RunConfig, overrides: Sequence[str] = ()) -> Job:
     """Find or generate the corpus of a run and find its folder; train nothing.
 
-    Args:
-        config: the resolved configuration.
-        overrides: overrides that were typed, for the record and for messages.
+    ``overrides`` are those that were typed, for the record and for messages.
 
     Raises:
         DataError: the corpus is missing or malformed.

@@ -181,12 +181,12 @@ def launch_jobs(
     checked: Callable[[], object] = lambda: None,
     trials: Trials = _ALONE,
 ) -> None:
-    """Check all runs, then execute them while the display shows them.
+    """Check all runs, at least one, then execute them while the display shows them.
 
     Args:
         backend: backend of the launcher.
         settings: settings of the launcher.
-        jobs: different runs, at least one.
+        jobs: different runs.
         folder: folder of the sweep's own files; ``None`` for a single run.
         checked: called when no run is refused, before the first one starts.
         trials: place of the runs in a search, whose batches may share values by chance.
@@ -260,9 +260,6 @@ def _master(hydra: Any, overrides: Sequence[str]) -> DictConfig:
 
 def multirun(overrides: Sequence[str]) -> Any:
     """Run a sweep of Hydra; return what its sweeper returns.
-
-    Args:
-        overrides: overrides of the sweep, with choices of ``hydra/sweeper`` and ``hydra/launcher``.
 
     Raises:
         ConfigError: an override is refused.
@@ -338,15 +335,10 @@ def run_jobs(
     master: DictConfig,
     checked: Callable[[], object] = lambda: None,
 ) -> list[Outcome]:
-    """Hand different runs to a launcher and read from their folders how they ended.
+    """Hand different runs to a launcher of Hydra and read from their folders how they ended.
 
-    A run that failed in an earlier round of this sweep is not started again.
-
-    Args:
-        jobs: different runs.
-        launcher: any launcher of Hydra.
-        master: the configuration of the sweep.
-        checked: as for :func:`launch_jobs`.
+    A run that failed in an earlier round of this sweep is not started again. ``checked`` is that of
+    :func:`launch_jobs`.
     """
     folder = Path(master.hydra.sweep.dir)
     before = {job.run_id for job in jobs if job.folder.status == "done"}

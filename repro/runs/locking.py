@@ -32,13 +32,10 @@ class RunBusyError(RuntimeError):
 
 @contextmanager
 def run_lock(folder: Path, on_busy: Callable[[RunBusyError], None] | None = None) -> Iterator[None]:
-    """Lock a run folder exclusively while the block runs.
+    """Lock a run folder, created if it is missing, exclusively while the block runs.
 
-    Read the content of the folder inside the block only: it may change until then.
-
-    Args:
-        folder: folder of the run; created if it is missing.
-        on_busy: called once if another process holds the run, which is then waited for.
+    Read the content of the folder inside the block only: it may change until then. If another
+    process holds the run, ``on_busy`` is called once and the process waited for.
 
     Raises:
         RunBusyError: another process holds the run, and there is no ``on_busy``.

@@ -20,11 +20,9 @@ _log = logging.getLogger(__name__)
 
 
 def write_own_examples(archive: Archive, names: Collection[str]) -> None:
-    """Write the outputs of the runs of figures whose weights are here, unless up to date.
+    """Write the outputs of the runs of those artefacts that are figures of examples.
 
-    Args:
-        archive: the records of a scale.
-        names: artefacts; those that are no figures of examples are ignored.
+    Runs whose outputs are up to date, or whose weights are not here, are passed over.
     """
     if archive.scale not in OWN_SCALES:
         return

@@ -73,11 +73,7 @@ def plan(
 ) -> tuple[list[ArtefactPlan], Estimate]:
     """Plan artefacts, without starting a run or generating a corpus.
 
-    Args:
-        names: artefacts, each as ``<paper>/<artefact>``.
-        scale: scale of the runs.
-        extra: further overrides.
-        fresh: count runs of earlier versions as to be done.
+    ``extra`` are further overrides; with ``fresh``, runs of earlier versions count as to be done.
 
     Returns:
         The artefacts, and an estimate of all runs to do; a run that several need counts once.

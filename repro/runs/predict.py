@@ -70,10 +70,6 @@ def _sorted(parsed: Namespace) -> tuple[list[str], Path | None, list[str], list[
 def print_predictions(parsed: Namespace, results_dir: Path) -> None:
     """Print the predictions of the runs, and draw their attention if a heat map is wanted.
 
-    Args:
-        parsed: arguments of the command.
-        results_dir: folder of results.
-
     Raises:
         ConfigError: a setting is unknown, or arguments do not fit together.
         DataError: an input is malformed or too long; those before it are printed.

@@ -86,11 +86,8 @@ def print_list(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def describe(results_dir: Path, run_id: str) -> Facts:
     """Describe a run: its folder, environment and metrics, and its traceback if it failed.
 
-    A run whose folder is missing is described by its record, with ``None`` as its folder.
-
-    Args:
-        results_dir: folder of results, searched at every scale.
-        run_id: an identity, or the beginning of one.
+    It is named by its identity or the beginning of it, at any scale. A run whose folder is missing
+    is described by its record, with ``None`` as its folder.
 
     Raises:
         ResultsError: no run, or more than one, has an identity that begins so.
@@ -168,9 +165,7 @@ def metric_text(value: float) -> str:
 def sweep_status(results_dir: Path, name: str | None) -> Facts:
     """Describe a sweep: its folder and command, its runs, and the number of runs by status.
 
-    Args:
-        results_dir: folder of results, searched at every scale.
-        name: name of the sweep's folder, or its beginning; the latest by default.
+    It is named by its folder or the beginning of that, at any scale; by default it is the latest.
 
     Raises:
         ResultsError: there is no such sweep.

@@ -267,11 +267,7 @@ def ensemble_evaluation(task: str) -> EnsembleEvaluation:
 
 
 def evaluate_ensemble(members: Sequence[Job], command: str) -> RunFolder:
-    """Evaluate finished runs as one model, unless that was done before.
-
-    Args:
-        members: runs that differ in their seed only, all done.
-        command: the command line, for the record.
+    """Evaluate finished runs that differ in their seed only as one model, unless that was done.
 
     Raises:
         ValueError: a member is not done.

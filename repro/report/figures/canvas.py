@@ -201,14 +201,8 @@ def opacity(weight: float) -> float:
 def inline_svg(markup: str, name: str, description: str, cells: Sequence[Cells]) -> str:
     """Turn an SVG document of Matplotlib into an element that can be embedded in HTML.
 
-    IDs get a prefix, style sheets are removed, text uses common fonts and colors follow the page.
-    Each cell of a heat map shows its words and its weight on hovering.
-
-    Args:
-        markup: the document, written with ``svg.fonttype`` set to ``none``.
-        name: prefix of every ID.
-        description: text for screen readers.
-        cells: heat maps of the figure.
+    IDs get the prefix ``name``, style sheets are removed, text uses common fonts and colors follow
+    the page. Each cell of a heat map shows its words and its weight on hovering.
     """
     root = ElementTree.fromstring(markup)
     prefix = re.sub(r"\W+", "-", name)

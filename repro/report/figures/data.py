@@ -77,13 +77,7 @@ def export_figure_data(
     """Choose the runs and the examples that a figure shows, and write its data.
 
     This needs what the kind of figure ``reads`` of the runs; drawing the figure again needs only
-    the data.
-
-    Args:
-        archive: the records of a scale.
-        experiment: experiment with a ``drawing``.
-        records: measurements of the experiment; empty for a figure that needs no runs.
-        origin: what computes a figure that needs no runs.
+    the data. A figure that needs no runs has an ``origin`` in place of ``records``.
 
     Returns:
         The written file, ``figures/<paper>/<artefact>.json``.

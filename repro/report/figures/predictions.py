@@ -20,9 +20,7 @@ _PAGE = """<!doctype html>
 def draw_predictions(inputs: Sequence[Mapping[str, Prediction]]) -> Canvas:
     """Draw the attention of predictions, a block of heat maps for each input.
 
-    Args:
-        inputs: for each input, the prediction of each run by the title of its heat map, which
-            begins with the name of the mapping.
+    An input maps titles of heat maps, which begin with the name of the mapping, to predictions.
 
     Raises:
         ResultsError: a prediction has no attention.
