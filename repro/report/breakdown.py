@@ -10,7 +10,7 @@ from repro.config.planning import setting_name
 from repro.evaluation.metrics import best_value, metric_of
 from repro.report.cell import MISSING, CellRunLink, number_text
 from repro.report.grid import Grid, GridCell, GridColumn, GridRow, block_rows, headed, plain_grid
-from repro.report.table import MeasuredCells, Table, cell_of, tuning_values
+from repro.report.table import MeasuredCells, Table, tuning_values
 from repro.results import Measurement
 
 SUMMARY_METRICS = {
@@ -48,11 +48,7 @@ def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
     for row in table.rows:
         alike: dict[tuple[str, ...], list[Column]] = defaultdict(list)
         for column in every:
-            found = [(cells.shown(row.label, column, metric), metric) for metric in metrics]
-            texts = tuple(
-                cell_of(table.experiment, table.scale, column, runs, metric).text
-                for runs, metric in found
-            )
+            texts = tuple(cells.cell(row.label, column, metric).text for metric in metrics)
             if {*texts} != {MISSING}:
                 alike[texts].append(column)
         for texts, alike_columns in alike.items():
@@ -96,8 +92,7 @@ def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
                 known = rules[language]
                 texts.append(number_text(fmean(known), digits) if known else MISSING)
             for row in table.rows:
-                found = cells.shown(row.label, column, f"{prefix}{language}")
-                cell = cell_of(table.experiment, table.scale, column, found, column.metric)
+                cell = cells.cell(row.label, column, f"{prefix}{language}")
                 count = "" if cell.found in (0, cell.wanted) else f" ({cell.found}/{cell.wanted})"
                 texts.append(f"{number_text(cell.mean, cell.digits) or MISSING}{count}")
             rows.append(GridRow(tuple(map(GridCell, texts))))

@@ -52,6 +52,31 @@ class MeasuredCells:
         seeds = self.experiment.seeds_at(self.scale, column.name)
         return [runs[seed] for seed in seeds if seed in runs]
 
+    def cell(self, row: str, column: Column, metric: str | None = None) -> Cell:
+        """Build the cell of a row and column, or one of a further metric, with measured values."""
+        found, ratio = self.shown(row, column, metric), None if metric else column.relative_to
+        if ratio is not None:
+            # Divide by the value of the same seed; drop values without one.
+            others = {one.seed: one.value for one in self.shown(ratio, column)}
+            pairs = [(one, others.get(one.seed)) for one in found]
+            found = [replace(one, value=one.value / other) for one, other in pairs if other]
+        metric = metric or column.metric
+        declared, values = metric_of(metric), tuple(one.value for one in found)
+        seeds = self.experiment.seeds_at(self.scale, column.name)
+        runs_here = any(column.name == one.name for one in self.experiment.columns_at(self.scale))
+        # Speeds vary with the load of the machine.
+        points = declared.higher_is_better and not metric.startswith("train/")
+        return Cell(
+            values=values,
+            wanted=runs_here * (1 if column.aggregate == "ensemble" else len(seeds)),
+            digits=declared.digits if ratio is None else RATIO_DIGITS,
+            comparable=self.scale == FULL_SCALE,
+            marks=EARLIER * any(one.earlier for one in found)
+            + DIVERGED * any(one.diverged for one in found)
+            + COLLAPSED * bool(points and collapsed(values)),
+            runs=tuple(run_link(one, one.value, metric) for one in found),
+        )
+
 
 @dataclass(frozen=True)
 class TableRow:
@@ -137,44 +162,55 @@ def build_table(
         raise ResultsError(f"{experiment.name} has no scale {scale!r}; it has {known}")
     measured, published = MeasuredCells(experiment, scale, records), experiment.published
     departures, comparisons = marked_departures(experiment, scale), comparisons or {}
-    rows = []
-    for label in experiment.rows_at(scale):
-        printed = published.rows.get(label, {})
-        deviations = published.deviations.get(label, {})
+    labels, columns = experiment.rows_at(scale), []
+    for column in experiment.columns:
         cells = []
-        for column in experiment.columns:
-            found = measured.shown(label, column)
-            if column.relative_to is not None:
-                # Divide by the value of the same seed; drop values without one.
-                others = {one.seed: one.value for one in measured.shown(column.relative_to, column)}
-                found = [
-                    replace(one, value=one.value / others[one.seed])
-                    for one in found
-                    if others.get(one.seed)
-                ]
-            cell = cell_of(experiment, scale, column, found, column.metric)
+        for label in labels:
             concerned = [(mark, one) for mark, one in departures if one.concerns(label, column)]
             departs = any(one.incomparable for _, one in concerned)
-            cell = replace(
-                cell,
-                published=printed.get(column.name),
-                published_std=deviations.get(column.name),
-                comparable=cell.comparable and not departs,
-                comparison=comparisons.get((label, column.name, column.metric)),
-                marks="".join(mark for mark, _ in concerned) + cell.marks,
-                failed=(label, column.name) in failed,
+            cell = measured.cell(label, column)
+            cells.append(
+                replace(
+                    cell,
+                    published=published.rows.get(label, {}).get(column.name),
+                    published_std=published.deviations.get(label, {}).get(column.name),
+                    comparable=cell.comparable and not departs,
+                    comparison=comparisons.get((label, column.name, column.metric)),
+                    marks="".join(mark for mark, _ in concerned) + cell.marks,
+                    failed=(label, column.name) in failed,
+                )
             )
-            cells.append(cell)
-        rows.append(TableRow(label, tuple(label.split(ROW_SEPARATOR)), tuple(cells)))
-    other_rows = []
-    for label, values in published.other_rows.items():
-        cells = []
-        for column in experiment.columns:
-            cell = cell_of(experiment, scale, column, [], column.metric)
-            cells.append(replace(cell, published=values.get(column.name)))
-        padding = (BLANK,) * (len(experiment.rows) - 1)
-        other_rows.append(TableRow(label, (label, *padding), tuple(cells)))
-    columns = [column.name for column in experiment.columns_at(scale)]
+        # Mark the cells that could be compared with the baseline and are not.
+        base = cells[labels.index(experiment.baseline)] if experiment.baseline in labels else None
+        testable = formula_of(column.metric) is not None and column.relative_to is None
+        testable = testable and base is not None and base.found > 0
+        # Add decimals to columns in which a nonzero mean would be printed as zero.
+        more = visible_digits([one.mean for one in cells], cells[0].digits) - cells[0].digits
+        columns.append([
+            replace(
+                one,
+                more_digits=more,
+                untested=testable and one is not base and one.found > 0 and not one.comparison,
+            )
+            for one in cells
+        ])  # fmt: skip
+    rows = [  # none of a figure without columns
+        TableRow(label, tuple(label.split(ROW_SEPARATOR)), cells)
+        for label, cells in zip(labels, zip(*columns, strict=True), strict=False)
+    ]
+    padding = (BLANK,) * (len(experiment.rows) - 1)
+    other_rows = [
+        TableRow(
+            label,
+            (label, *padding),
+            tuple(
+                Cell((), 0, cells[0].digits, values.get(column.name))
+                for column, cells in zip(experiment.columns, columns, strict=True)
+            ),
+        )
+        for label, values in published.other_rows.items()
+    ]
+    run = [column.name for column in experiment.columns_at(scale)]
     metrics = {column.metric for column in experiment.columns}
     corpora = defaultdict[str, set[str]](set)
     for one in records:
@@ -184,67 +220,11 @@ def build_table(
     return Table(
         experiment=experiment,
         scale=scale,
-        seeds=tuple(sorted({seed for one in columns for seed in experiment.seeds_at(scale, one)})),
-        rows=_with_visible_values(_with_untested(experiment, rows)),
+        seeds=tuple(sorted({seed for one in run for seed in experiment.seeds_at(scale, one)})),
+        rows=tuple(rows),
         other_rows=tuple(other_rows),
         signatures=tuple(sorted(recorded or declared)),
         corpora={name: ", ".join(sorted(filter(None, found))) for name, found in corpora.items()},
-    )
-
-
-def _with_untested(experiment: Experiment, rows: Sequence[TableRow]) -> list[TableRow]:
-    """Mark the cells that could be compared with the baseline and are not."""
-    base = next((row for row in rows if row.label == experiment.baseline), None)
-    if base is None:
-        return [*rows]
-    comparable = [
-        formula_of(column.metric) is not None and column.relative_to is None and cell.found > 0
-        for column, cell in zip(experiment.columns, base.cells, strict=True)
-    ]
-    found = []
-    for row in rows:
-        cells = zip(row.cells, comparable, strict=True)
-        untested = (
-            replace(
-                one, untested=known and row is not base and one.found > 0 and not one.comparison
-            )
-            for one, known in cells
-        )
-        found.append(replace(row, cells=tuple(untested)))
-    return found
-
-
-def _with_visible_values(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
-    """Add decimals to columns in which a nonzero mean would be printed as zero."""
-    more, found = [], []
-    for cells in zip(*(row.cells for row in rows), strict=True):
-        digits = visible_digits([cell.mean for cell in cells], cells[0].digits)
-        more.append(digits - cells[0].digits)
-    for row in rows:
-        cells = tuple(replace(one, more_digits=n) for one, n in zip(row.cells, more, strict=True))
-        found.append(replace(row, cells=cells))
-    return tuple(found)
-
-
-def cell_of(
-    experiment: Experiment, scale: str, column: Column, found: Sequence[Measurement], metric: str
-) -> Cell:
-    """Build a cell without a published value from the measurements that it shows."""
-    ensemble = column.aggregate == "ensemble"
-    complete = 1 if ensemble else len(experiment.seeds_at(scale, column.name))
-    runs_here = any(column.name == one.name for one in experiment.columns_at(scale))
-    declared, values = metric_of(metric), tuple(one.value for one in found)
-    # Speeds vary with the load of the machine.
-    points = declared.higher_is_better and not metric.startswith("train/")
-    return Cell(
-        values=values,
-        wanted=complete if runs_here else 0,
-        digits=declared.digits if column.relative_to is None else RATIO_DIGITS,
-        comparable=scale == FULL_SCALE,
-        marks=EARLIER * any(one.earlier for one in found)
-        + DIVERGED * any(one.diverged for one in found)
-        + COLLAPSED * bool(points and collapsed(values)),
-        runs=tuple(run_link(one, one.value, metric) for one in found),
     )
 
 

@@ -127,8 +127,9 @@ def test_summary_shows_what_is_recorded(
 def test_columns_with_the_same_summary_share_a_row(
     experiment: Experiment, make_record: Make
 ) -> None:
-    seeds = [replace(column, aggregate="mean") for column in experiment.columns]
-    table = build_table(replace(experiment, columns=seeds), [], "full")
+    avg, ens = (replace(column, aggregate="mean") for column in experiment.columns)
+    columns = [avg, replace(ens, relative_to="1 / a")]  # a ratio of its own metric only
+    table = build_table(replace(experiment, columns=columns), [], "full")
     found = [
         make_record(run_id=row + column, row=row, column=column, metric="dev/certified", value=v)
         for row, column, v in [
