@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repro.data.files import write_if_changed
+from repro.report.figures.library import as_numbers
 from repro.report.render_html import MAPPINGS_PAGE, digest_of, html_page, sources_digest
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def mapping_data() -> dict[str, Any]:
 
     from repro.mappings import MAPPINGS
 
+    numbers = partial(as_numbers, digits=3)  # only drawn
     t = torch.linspace(-LEADS, LEADS, STEPS + 1)
     two = torch.stack((t, torch.zeros_like(t)), -1)
     places = REACH * ((2 * torch.arange(SIZE) + 1) / SIZE - 1) + _SHIFT
@@ -46,20 +48,16 @@ def mapping_data() -> dict[str, Any]:
             "title": name.replace("_", "-"),
             "symbol": symbol,
             "values": values,
-            "curves": [_numbers(each(two)[:, 0]) for each in function],
+            "curves": [numbers(each(two)[:, 0]) for each in function],
             "regions": [_encoded(each(three)) for each in function],
         })  # fmt: skip
     return {
-        "t": _numbers(t),
-        "softmax": _numbers(MAPPINGS["softmax"].function(two)[:, 0]),
-        "sparsemax": _numbers(MAPPINGS["sparsemax"].function(two)[:, 0]),
+        "t": numbers(t),
+        "softmax": numbers(MAPPINGS["softmax"].function(two)[:, 0]),
+        "sparsemax": numbers(MAPPINGS["sparsemax"].function(two)[:, 0]),
         "corners": [[axis[word] / REACH for axis in _AXES] for word in range(3)],
         "mappings": mappings,
     }
-
-
-def _numbers(values: "Tensor") -> list[float]:
-    return [round(value, 3) + 0.0 for value in values.tolist()]
 
 
 def _encoded(probs: "Tensor") -> list[str]:

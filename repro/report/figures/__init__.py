@@ -9,7 +9,6 @@ from repro.report.figures.data import (
     read_figure_data,
     refuse_malformed,
     render_figure,
-    write_figure_data,
 )
 from repro.report.figures.kinds import Figure, FigureRun, FigureRuns, figure_kind, figure_kinds
 
@@ -26,7 +25,6 @@ __all__ = [
     "read_figure_data",
     "refuse_malformed",
     "render_figure",
-    "write_figure_data",
 ]
 
 __path__ += extended(__name__)

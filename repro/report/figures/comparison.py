@@ -42,7 +42,7 @@ class Sentence:
         return [
             Panel(
                 label,
-                str(one.get("mapping", "")),
+                str(one["mapping"]),
                 source if len(one["weights"][0]) == len(source) else [*source, SINK],
                 one["output"],
                 one["weights"],
@@ -118,7 +118,7 @@ def _common_examples(
     """Return the examples that the best run of every row kept, its outputs under ``panels``."""
     kept = {
         run.row: {
-            place(row): _without_sink(row) | {"mapping": run.mapping}
+            place(row): {**_without_sink(row), "mapping": run.mapping}
             for row in run.examples.read_attention()
         }
         for run in runs.best_of_rows
@@ -138,11 +138,10 @@ def _common_examples(
     return found
 
 
-def _without_sink(row: Row) -> dict[str, Any]:
+def _without_sink(row: Row) -> Row:
     """Return a stored example without the sink that bounded attention appends to its source."""
-    if "source" not in row:
-        return {**row}
-    return {**row, "source": [word for word in row["source"] if word != SINK]}
+    texts = {key: [word for word in row[key] if word != SINK] for key in {"source"} & row.keys()}
+    return {**row, **texts}
 
 
 def _figure_data(

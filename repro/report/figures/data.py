@@ -111,12 +111,7 @@ def export_figure_data(
         every = [run(one) for row in rows for one in sorted(row, key=lambda one: one.seed or 0)]
         example = kind.gather(FigureRuns(plan.best, plan.prefer, firsts, every))
         data = FigureData(experiment.name, plan.name, example, record=min(mine, key=order))
-    return write_figure_data(results_dir, scale, data)
-
-
-def write_figure_data(results_dir: Path, scale: str, data: FigureData) -> Path:
-    """Write the data of a figure and return the path of the file."""
-    path = figure_path(results_dir, scale, data.experiment, "json")
+    path = figure_path(results_dir, scale, experiment.name, "json")
     atomic_write_json(path, asdict(data))
     return path
 

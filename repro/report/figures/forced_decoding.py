@@ -157,11 +157,7 @@ class ForcedDecoding(Figure):
 
 def steps_of(row: Row) -> list[Step]:
     """Return the steps along the target."""
-    found = []
-    for target, step in zip(row["target"], row["steps"], strict=True):
-        alternatives = [(token, share) for token, share in step["alternatives"]]
-        found.append(Step(target, step["probability"], step["support"], alternatives))
-    return found
+    return [Step(target, **step) for target, step in zip(row["target"], row["steps"], strict=True)]
 
 
 def names_of(row: Row) -> tuple[str, str]:

@@ -204,10 +204,7 @@ def shown_examples(example: Row) -> Sequence[Row]:
 
 
 def choice_in_words(example: Row) -> str:
-    """Return a note on which examples are the paper's own and which rule chose the others.
-
-    It is empty if nothing was chosen, and for data of earlier versions, which contain no rule.
-    """
+    """Return which examples are the paper's own and which rule chose the others, if any did."""
     rule, shown = example.get(RULE), shown_examples(example)
     if not (rule and shown):
         return ""

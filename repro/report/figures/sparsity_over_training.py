@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, NullFormatter
@@ -79,7 +80,8 @@ class SparsityOverTraining(Figure):
         parts = []
         for name, trees in distributions(data, "trees").items():
             single = sum(count for value, count in trees[-1] if value == 1)
-            parts.append(f"{single} of {_total(trees[-1])} {name} sentences")
+            total = sum(count for _, count in trees[-1])
+            parts.append(f"{single} of {total} {name} sentences")
         return f"In the last epoch a single tree is left for {' and '.join(parts)}."
 
 
@@ -99,12 +101,8 @@ def box_of(distribution: Distribution) -> dict[str, Any]:
 
 def quantile(distribution: Distribution, share: float) -> float:
     """Return the smallest value that at least this share of the observations do not exceed."""
-    reached, wanted = 0, share * _total(distribution)
-    for value, count in distribution:
-        reached += count
-        if reached >= wanted:
-            return value
-    return distribution[-1][0]
+    values, counts = np.transpose(distribution)
+    return float(np.quantile(np.repeat(values, counts.astype(int)), share, method="inverted_cdf"))
 
 
 def _draw_boxes(
@@ -121,10 +119,6 @@ def _draw_boxes(
             whiskerprops=line, capprops=line, medianprops={"color": MEDIAN, "linewidth": 1.6},
         )  # fmt: skip
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-
-def _total(distribution: Distribution) -> int:
-    return sum(count for _, count in distribution)
 
 
 FIGURES = {"sparsity_over_training": SparsityOverTraining()}

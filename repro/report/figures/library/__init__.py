@@ -15,6 +15,10 @@ Mappings are computed in float32, for which runs have already compiled the kerne
 """
 
 
-def as_numbers(values: "Tensor") -> list[float]:
+CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.5, 0.75**0.5))
+"""Corners of the triangle that shows the distributions over three choices."""
+
+
+def as_numbers(values: "Tensor", digits: int = DIGITS) -> list[float]:
     """Convert a vector to a list of rounded numbers without negative zeros."""
-    return [round(value, DIGITS) + 0.0 for value in values.tolist()]
+    return [round(value, digits) + 0.0 for value in values.tolist()]

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from repro.report.figures.canvas import INK, MUTED_INK, PAPER, SHADE, Canvas, plain_axes
 from repro.report.figures.kinds import Figure, FigureRuns, Row
-from repro.report.figures.library import as_numbers
+from repro.report.figures.library import CORNERS, as_numbers
 from repro.report.figures.styles import style_of
 
 ROUNDS = ((1.2, 0.8, -0.2), (0.7, 0.9, 0.1), (-0.2, 0.2, 0.9))
@@ -19,7 +19,6 @@ _TITLES = {
     "csparsemax": "constrained sparsemax",
 }
 """Titles of columns by the name of the function in ``repro.mappings``."""
-_CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.5, 0.75**0.5))
 _WORDS = ("word 1", "word 2", "word 3")
 
 
@@ -91,22 +90,22 @@ class BoundedRounds(Figure):
 def _draw_triangle(
     axes: Axes, name: str, attention: Sequence[float], bounds: Sequence[float] | None
 ) -> None:
-    outline = [*_CORNERS, _CORNERS[0]]
+    outline = [*CORNERS, CORNERS[0]]
     axes.fill(*zip(*outline, strict=True), facecolor=SHADE, edgecolor=MUTED_INK, lw=0.9)
     for word, bound in enumerate(bounds or ()):
         if bound < 1:
             # Ends of the line on which the bound of this word is active.
             ends = []
             for other in {0, 1, 2} - {word}:
-                shares = [0.0] * len(_CORNERS)
+                shares = [0.0] * len(CORNERS)
                 shares[word], shares[other] = bound, 1 - bound
                 ends.append(_place(shares))
             axes.plot(*zip(*ends, strict=True), color=BOUND, ls=(0, (4, 2)), lw=1.3)
     spec = style_of(name)
     x, y = _place(attention)
     axes.plot(x, y, color=spec.color, marker=spec.marker, ms=8, mec=PAPER, mew=0.8)
-    for word, (x, y) in enumerate(_CORNERS):
-        above = word == len(_CORNERS) - 1
+    for word, (x, y) in enumerate(CORNERS):
+        above = word == len(CORNERS) - 1
         text = f"{_WORDS[word]}\n{attention[word]:.2f}"
         lift, va = (0.07, "bottom") if above else (-0.06, "top")
         axes.text(x, y + lift, text, fontsize=7.5, color=INK, va=va, ha="center")
@@ -116,7 +115,7 @@ def _draw_triangle(
 
 def _place(shares: Sequence[float]) -> tuple[float, float]:
     """Map a distribution over three words to its position in the triangle."""
-    pairs = list(zip(shares, _CORNERS, strict=True))
+    pairs = list(zip(shares, CORNERS, strict=True))
     return sum(p * x for p, (x, _) in pairs), sum(p * y for p, (_, y) in pairs)
 
 

@@ -9,7 +9,7 @@ from matplotlib.patches import FancyArrowPatch
 
 from repro.report.figures.canvas import INK, MUTED_INK, PAPER, SHADE, Canvas
 from repro.report.figures.kinds import Figure, FigureRuns, Row
-from repro.report.figures.library import DIGITS, as_numbers
+from repro.report.figures.library import CORNERS, DIGITS, as_numbers
 from repro.report.figures.styles import Style, style_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ VIEW = (
     ),
 )
 """Linear projection to the plane, by arc, chosen so that most trees are at corners."""
-_CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.5, 0.75**0.5))
 _LOOKS = {
     "argmax": ("argmax", 0.0, -0.07, "center"),
     "sparsemax": ("sparsemax", 0.0, -0.07, "center"),
@@ -76,7 +75,7 @@ class Polytopes(Figure):
         from repro.mappings import softmax, sparsemax
         from repro.structures import Arborescence, sparsemap
 
-        triangle = torch.tensor(_CORNERS)
+        triangle = torch.tensor(CORNERS)
         scores = torch.tensor(CHOICES)
         shares = {
             "argmax": torch.eye(len(CHOICES))[scores.argmax()],
