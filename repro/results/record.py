@@ -117,9 +117,7 @@ def read_record(path: Path) -> Record:
     """
     content = read_object(path, exact=True)
     digest = content.pop("sha256", None)
-    # Earlier versions stored which settings were outdated; such a record fills no cell any more.
-    known = {name: value for name, value in content.items() if name != "outdated"}
-    record = from_dict(Record, visible(known), str(path))
+    record = from_dict(Record, visible(content), str(path))
     if digest != _digest(content):
         raise DamagedFileError(f"{path} is damaged: it differs from the checksum in it")
     return record

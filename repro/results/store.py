@@ -141,11 +141,10 @@ class RunFolder:
         if not self.done.exists() or not manifest.exists():
             return []
         try:
-            # Runs of earlier versions have no checksum of the manifest.
-            digest = read_object(self.done).get("manifest") if self.done.stat().st_size else None
+            digest = read_object(self.done).get("manifest")
         except ResultsError:
             return [self.done.name]
-        if digest and checksums.sha256_of_file(manifest) != digest:
+        if checksums.sha256_of_file(manifest) != digest:
             return [MANIFEST]
         return checksums.damaged_files(self.path, names)
 

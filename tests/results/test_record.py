@@ -18,7 +18,7 @@ from repro.results import (
     record_path,
     run_folder,
 )
-from repro.results.record import REPLACED, _digest
+from repro.results.record import REPLACED
 from repro.runs.doctor import findings
 
 Make = Callable[..., Record]
@@ -99,14 +99,6 @@ def test_bad_files_are_named(tmp_path: Path, make_record: Make) -> None:
     path.unlink()
     with pytest.raises(ResultsError, match="no such file"):
         read_record(path)
-
-
-def test_records_of_earlier_versions_are_read(tmp_path: Path, make_record: Make) -> None:
-    path = publish(tmp_path, make_record())
-    content = json.loads(path.read_text(encoding="utf-8")) | {"outdated": []}
-    del content["sha256"]
-    path.write_text(json.dumps({**content, "sha256": _digest(content)}), encoding="utf-8")
-    assert read_record(path) == make_record()
 
 
 def test_damaged_records_are_left_out_unless_their_run_is_there(
