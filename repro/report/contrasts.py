@@ -416,15 +416,12 @@ class _Cells:
         p = float(studentized_range.sf(deficit / error, len(rows), freedom)) if error else 0.0
         return outcome._replace(p_false=p)
 
-    def published_ratio(self, rows: Sequence[str], other: str) -> float | None:
-        """Return the mean over columns of the published ratios; ``None`` if one is not printed."""
-        ratios = []
-        for n, row in enumerate(rows):
-            value, base = self.published[row][n], self.published[other][n]
-            if value is None or base is None:
-                return None
-            ratios.append(value / base)
-        return fmean(ratios)
+    def ratio(self, rows: Sequence[str], other: str, published: bool = False) -> float | None:
+        """Return the mean over columns of ratios to a row; ``None`` if one is not printed."""
+        bases = self.published[other] if published else self.means(other)
+        known = [(row, base) for row, base in zip(rows, bases, strict=True) if base is not None]
+        weights = [{row: 1 / base} for row, base in known]
+        return self.weighted(weights, published) if len(known) == len(bases) else None
 
     def bound(self, predicate: Bound) -> Outcome:
         """Test that the mean of every row over columns lies between limits."""
@@ -441,15 +438,12 @@ class _Cells:
             if other is not None:
                 # ``a / b > limit`` is tested as ``a - limit * b > 0``: a weighted sum has a t-test,
                 # a ratio has none.
-                bases = self.means(other)
-                value = self.weighted(
-                    [{row: 1 / base} for row, base in zip(rows, bases, strict=True)]
-                )
+                value = self.ratio(rows, other)
                 assert value is not None
                 words = left.words.replace("{}", f"{{}} times that of {other}", 1)
-                left = Side(words, value, self.published_ratio(rows, other))
+                left = Side(words, value, self.ratio(rows, other, published=True))
                 weights = []
-                for row, base in zip(rows, bases, strict=True):
+                for row, base in zip(rows, self.means(other), strict=True):
                     one = {row: sign / base}
                     one[other] = one.get(other, 0.0) - sign * limit / base
                     weights.append(one)

@@ -332,24 +332,22 @@ def _part(
         undrawn = _gather(archive, experiment, records, renewed)
         home = _home(results_dir, scale, experiment)
         data = read_figure_data(results_dir, home, name)
-        figure = None
-        if data is not None:
-            figure = figure_view(results_dir, scale, experiment, data, home)
+        figure = None if data is None else figure_view(results_dir, scale, experiment, data, home)
         if not experiment.computed:
             comparisons = compare_rows(experiment, records, scale, comparer, compute=renewed)
             table = build_table(experiment, records, scale, comparisons, failed)
             return build_section(table, records, figure, undrawn)
-        if data is None or figure is None:
+        if figure is None:
             return Absent(name, title, NEEDS_NO_RUN, command)
-        assert data.origin is not None
-        origin = (("versions", data.origin.versions), ("commit", data.origin.commit))
+        origin = figure.data.origin
+        assert origin is not None
         return Section(
             experiment=experiment,
             state="computed",
             banner="",
             table=build_table(experiment, [], scale),
             figure=figure,
-            facts=(("command", command), ("shown", figure.run), *origin),
+            facts=(("command", command), ("shown", figure.run), *vars(origin).items()),
             notes=(*experiment.notes, *experiment.scales[scale].notes),
         )
     except DamagedFileError as error:

@@ -152,13 +152,11 @@ def _print_fitted(table: pd.DataFrame, kept: Collection[str], whole: str = "--fo
 
 def _text(value: Any, name: str = "") -> str:
     """Format a cell of the column ``name``; a missing value is a hyphen."""
-    missing = value is None or value is pd.NA or value != value
-    if isinstance(value, float) and not missing:
+    if value is None or value is pd.NA or value != value:
+        return "-"
+    if isinstance(value, float):
         return f"{value:.{metric_of(name).digits}f}" if "/" in name else f"{value:g}"
-    return "-" if missing else _short(text_of(value))
-
-
-def _short(text: str) -> str:
+    text = text_of(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 

@@ -23,7 +23,7 @@ from repro.results import (
 )
 from repro.results.cells import with_known_metrics
 from repro.results.frame import FIRST, text_of
-from repro.results.labels import main_metric
+from repro.results.labels import main_first, main_metric
 
 Row = dict[str, Any]
 _GROUPS = ("task", "mapping", "loss", "scale", "seed")
@@ -159,8 +159,7 @@ def _metrics(record: Record) -> dict[str, float]:
 def _facts(rows: Iterable[Row]) -> dict[str, Any]:
     """Return decimals and direction of each metric that runs have, those on test sets first."""
     names = {name for row in rows for name in row["metrics"]}
-    order = sorted(names, key=lambda name: (not name.startswith("test/"), name))
-    found = {name: metric_of(name) for name in order}
+    found = {name: metric_of(name) for name in main_first(names, None)}
     return {n: {"digits": m.digits, "higher": m.higher_is_better} for n, m in found.items()}
 
 

@@ -93,17 +93,13 @@ class PublishedCells(MeasuredCells):
     @cached_property
     def by_cell(self) -> dict[CellKey, list[Measurement]]:
         """Published values by row, column and metric."""
-        columns = {one.name: one for one in self.experiment.columns if one.aggregate != "ensemble"}
-        found = {}
-        for row, values in self.experiment.published.rows.items():
-            for name in values.keys() & columns.keys():
-                if (value := values[name]) is not None:
-                    metric, seed = (
-                        columns[name].metric,
-                        self.experiment.seeds_at(self.scale, name)[0],
-                    )
-                    one = Measurement.alone(row, name, metric, value, seed, self.scale)
-                    found[row, name, metric] = [one]
+        experiment, found = self.experiment, {}
+        for one in experiment.columns:
+            seed = experiment.seeds_at(self.scale, one.name)[0]
+            for row, values in experiment.published.rows.items():
+                if one.name in values and one.aggregate != "ensemble":
+                    cell = row, one.name, one.metric
+                    found[cell] = [Measurement.alone(*cell, values[one.name], seed, self.scale)]
         return found
 
 
@@ -147,14 +143,14 @@ def answers(lines: Sequence[Line]) -> list[Answer]:
             joined(_size(one.strongest, one.published) for one in same),
             joined(_size(one.strongest, one.strongest.deciding) for one in same),
             joined(one.scale or NONE for one in same),
-            joined(_ANSWERS.get(one.strongest.verdict, "") + _rest(one.strongest) for one in same),
+            joined(_answer(one.strongest) for one in same),
         )
         for question, same in found.items()
     ]
 
 
-def _rest(one: Judged) -> str:
-    return one.word.removeprefix(one.verdict) if one.verdict in _ANSWERS else one.word
+def _answer(one: Judged) -> str:
+    return one.word.replace(one.verdict, _ANSWERS.get(one.verdict, one.verdict), 1)
 
 
 def _size(one: Judged, outcome: Outcome | None) -> str:

@@ -121,23 +121,16 @@ def _claims(document: Document) -> list[str]:
             claim, artefact = row.claim, row.experiment
             reading = f" Our reading: {claim.reading}" if claim.reading else ""
             texts = (
+                verdict_word(row.verdict, generated, row.word),
                 f"{claim.text}{reading}",
                 f"{claim.place} ({claim.source})",
                 row.evidence,
                 row.certainty,
                 artefact.short_place,
             )
-            *words, name = (escape_markdown(text) for text in texts)
+            word, *words, name = map(escape_markdown, texts)
             link = f"[{name}](#{artefact.anchor})" if artefact.anchor in linked else name
-            lines.append(
-                _join(
-                    [
-                        f"**{escape_markdown(verdict_word(row.verdict, generated, row.word))}**",
-                        *words,
-                        link,
-                    ]
-                )
-            )
+            lines.append(_join([f"**{word}**", *words, link]))
         parts += ["\n".join(lines)] if paper.measured else []
         for verdict in dict.fromkeys(one.verdict for one in paper.unmeasured):
             absent = [

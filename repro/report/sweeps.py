@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import groupby, product
 from pathlib import Path
 
 import numpy as np
@@ -171,16 +171,14 @@ def _pivot(sweep: Sweep, points: Sequence[Point], metric: str) -> Grid:
     """Build a grid with a column for each value of the last key if there are several keys."""
     wide = len(sweep.keys) > 1
     labels = sweep.keys[:-1] if wide else sweep.keys
-    groups: dict[tuple[str, ...], list[Point]] = {}
-    for point in points:
-        groups.setdefault(point.values[: len(labels)], []).append(point)
+    groups = groupby(points, lambda point: point.values[: len(labels)])  # the last varies fastest
     titles = [GridColumn(metric, "measured")]
     if wide:
         last = sweep.keys[-1]
         titles = [GridColumn(value, "measured", last) for value in sweep.axes[last]]
     lines = [
         [*map(GridCell, values), *(GridCell(p.cell.text, p.best, p.cell.runs) for p in group)]
-        for values, group in groups.items()
+        for values, group in groups
     ]
     columns = (*(GridColumn(key, "label") for key in labels), *titles)
     return Grid(metric, columns, block_rows(lines))
@@ -192,16 +190,10 @@ def _metrics_grid(keys: Sequence[str], points: Sequence[Point]) -> Grid:
     names = [name for name in names if name.count("/") == 1]
     lines = []
     for point in points:
-        cells = (
-            replace(
-                point.cell,
-                values=tuple(r.metrics[name] for r in point.records if name in r.metrics),
-                digits=metric_of(name).digits,
-                comparison=None,
-            )
-            for name in names
-        )
-        texts = (*point.values, *(cell.text for cell in cells))
+        texts = [*point.values]
+        for name in names:
+            values = tuple(r.metrics[name] for r in point.records if name in r.metrics)
+            texts.append(Cell(values, point.cell.wanted, metric_of(name).digits).text)
         lines.append([*map(GridCell, texts)])
     columns = [GridColumn(key, "label") for key in keys]
     columns += [GridColumn(name.split("/")[1], "measured", name.split("/")[0]) for name in names]

@@ -8,7 +8,6 @@ from repro.results.comparison import Comparison, read_comparisons, write_compari
 from repro.results.frame import load
 from repro.results.layout import (
     OWN_SPLIT,
-    comparisons_path,
     figure_path,
     has_figure_data,
     record_path,
@@ -48,7 +47,6 @@ __all__ = [
     "atomic_write_bytes",
     "atomic_write_json",
     "atomic_write_text",
-    "comparisons_path",
     "figure_path",
     "find_record",
     "find_run",

@@ -7,7 +7,7 @@ from repro.atomic import atomic_write_json
 from repro.errors import ResultsError
 from repro.results.files import read_object
 from repro.results.layout import speeds_path
-from repro.typed import build
+from repro.results.record import from_dict
 
 
 @dataclass
@@ -32,10 +32,7 @@ def read_speeds(path: Path) -> Speeds:
     """
     if not path.exists():
         return Speeds()
-    try:
-        found = build(Speeds, read_object(path))
-    except ValueError as error:
-        raise ResultsError(f"{path}: {error}") from error
+    found = from_dict(Speeds, read_object(path), str(path))
     for column, rows in found.columns.items():
         if len({len(values) for values in rows.values()}) > 1:
             raise ResultsError(f"{path}: rows of {column!r} have different numbers of repetitions")

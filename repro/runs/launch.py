@@ -415,7 +415,7 @@ def list_artefacts(outcomes: Sequence[Outcome]) -> None:
             archive = archive_of(scale.parent, scale.name)
             found.update(archive.artefacts_of(RunFolder(outcome.folder).read_record()))
     for name, count in found.items():
-        _say(f"fills cells of {name} ({count} run{'s' if count > 1 else ''})")
+        _say(f"fills cells of {name} ({counted(count, 'run')})")
 
 
 def _say(text: str) -> None:
