@@ -146,7 +146,7 @@ def html_page(name: str, data: object, code: str = "", **values: object) -> str:
 
 def sources_digest(name: str) -> str:
     """Return a digest of the files that make up the pages of a name, without their data."""
-    files = (f"{name}.html.j2", f"{name}.js", "page.html.j2", CHARTS, STYLE)
+    files = (f"{name}.html.j2", f"{name}.js", "page.html.j2", "base.html.j2", CHARTS, STYLE)
     return digest_of(_TEMPLATES / file for file in files)
 
 
