@@ -37,35 +37,21 @@ class CellRunLink(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """Values of one metric over the runs of one row and column.
+    """Values of one metric over the runs of one row and column."""
 
-    Attributes:
-        values: one per seed found, in the order of the seeds; one for an ensemble.
-        wanted: number of values of a complete cell.
-        digits: decimals with which the metric is printed.
-        more_digits: extra decimals for measured values that would otherwise print as zero.
-        published: the value in the paper, None if it prints none.
-        comparable: whether the difference from the published value is meaningful.
-        comparison: paired test against the baseline of the table, None if there is none.
-        published_std: the standard deviation that the paper prints, None if it prints none.
-        runs: label, value and run of each of ``values``.
-        marks: signs of the departures from the paper's protocol, explained below the table.
-        failed: whether a run of the cell failed.
-        untested: whether the cell could be compared with the baseline and is not.
-    """
-
-    values: tuple[float, ...]
-    wanted: int
-    digits: int
-    published: float | None = None
-    comparable: bool = False
-    comparison: Comparison | None = None
+    values: tuple[float, ...]  # one per seed found, in the order of the seeds; one for an ensemble
+    wanted: int  # number of values of a complete cell
+    digits: int  # decimals with which the metric is printed
+    published: float | None = None  # the value in the paper; None if it prints none
+    comparable: bool = False  # whether the difference from the published value is meaningful
+    comparison: Comparison | None = None  # paired test against the baseline; None without one
+    # The standard deviation in the paper; None if it prints none.
     published_std: float | None = None
-    marks: str = ""
-    runs: tuple[CellRunLink, ...] = ()
-    more_digits: int = 0
-    failed: bool = False
-    untested: bool = False
+    marks: str = ""  # signs of the departures from the paper's protocol, explained below the table
+    runs: tuple[CellRunLink, ...] = ()  # label, value and run of each value
+    more_digits: int = 0  # extra decimals for measured values that would otherwise print as zero
+    failed: bool = False  # whether a run of the cell failed
+    untested: bool = False  # whether the cell could be compared with the baseline and is not
 
     @property
     def significant(self) -> bool:

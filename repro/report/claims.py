@@ -67,29 +67,18 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Judged:
-    """Claim with its verdict and the evidence.
+    """Claim with its verdict and the evidence."""
 
-    Attributes:
-        paper: name of the paper's folder.
-        claim: the claim.
-        experiment: the artefact whose cells decide it.
-        verdict: outcome of the comparison.
-        parts: test of each measured metric, on means over its columns.
-        deciding: the test that decides; of the claim, or of a part if too few are measured.
-        word: the verdict, or what keeps the claim from one, in a few words.
-        reason: why the claim is not decided whatever the p-value; blank for no such reason.
-        columns: numbers of columns that agree with the claim by themselves, that are measured, and
-            that the claim is about at full scale.
-    """
-
-    paper: str
+    paper: str  # name of the paper's folder
     claim: Claim
-    experiment: Experiment
-    verdict: Verdict
-    word: str
-    parts: tuple[Outcome, ...] = ()
-    deciding: Outcome | None = None
-    reason: str = ""
+    experiment: Experiment  # the artefact whose cells decide it
+    verdict: Verdict  # outcome of the comparison
+    word: str  # the verdict, or what keeps the claim from one, in a few words
+    parts: tuple[Outcome, ...] = ()  # test of each measured metric, on means over its columns
+    deciding: Outcome | None = None  # the test that decides, or of a part if too few are measured
+    reason: str = ""  # why the claim is not decided whatever the p-value; blank for no such reason
+    # Numbers of columns that agree with the claim by themselves, that are measured, and that the
+    # claim is about at full scale.
     columns: tuple[int, int, int] = (0, 0, 0)
 
     @property

@@ -35,31 +35,18 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True)
 class Contrast:
-    """Comparison of two sides, which agrees with the claim if ``margin`` is above zero.
+    """Comparison of two sides, which agrees with the claim if ``margin`` is above zero."""
 
-    Attributes:
-        title: what is compared: a column, or a metric of its runs.
-        left: the side that the claim is about.
-        right: another side, or a limit.
-        digits: decimals of the values.
-        margin: measured distance from the limit of the claim, in the unit of the values.
-        error: standard error of the margin; ``None`` if a cell has a single value.
-        freedom: degrees of freedom of the error.
-        seeds: smallest number of values behind a cell that is used.
-        note: remark on how the rows were chosen, or on the analysis of variance.
-        languages: the values behind a cell are those of languages, not of seeds.
-    """
-
-    title: str
-    left: Side
-    right: Side
-    digits: int
-    margin: float
-    error: float | None
-    freedom: float
-    seeds: int
-    note: str = ""
-    languages: bool = False
+    title: str  # what is compared: a column, or a metric of its runs
+    left: Side  # the side that the claim is about
+    right: Side  # another side, or a limit
+    digits: int  # decimals of the values
+    margin: float  # measured distance from the limit of the claim, in the unit of the values
+    error: float | None  # standard error of the margin; None if a cell has a single value
+    freedom: float  # degrees of freedom of the error
+    seeds: int  # smallest number of values behind a cell that is used
+    note: str = ""  # remark on how the rows were chosen, or on the analysis of variance
+    languages: bool = False  # the values behind a cell are those of languages, not of seeds
 
     @property
     def p_true(self) -> float:
@@ -119,19 +106,12 @@ class Contrast:
 
 
 class Outcome(NamedTuple):
-    """Test of a statement about several contrasts: p-values of both answers.
+    """Test of a statement about several contrasts: p-values of both answers."""
 
-    Attributes:
-        p_true: p-value of the measured values if the statement is false.
-        p_false: p-value of the measured values if it is true.
-        seeds: smallest number of values behind a cell that is used.
-        deciding: the contrast on whose sign the measured answer depends.
-    """
-
-    p_true: float
-    p_false: float
-    seeds: int
-    deciding: Contrast
+    p_true: float  # p-value of the measured values if the statement is false
+    p_false: float  # p-value of the measured values if it is true
+    seeds: int  # smallest number of values behind a cell that is used
+    deciding: Contrast  # the contrast on whose sign the measured answer depends
 
     @property
     def true(self) -> bool:
@@ -288,23 +268,15 @@ Weights = Mapping[str, float]
 
 @dataclass(frozen=True)
 class _Cells:
-    """Runs and published values of the cells of columns that are averaged.
+    """Runs and published values of the cells of columns that are averaged."""
 
-    Attributes:
-        title: name of the columns.
-        metric: what the values are.
-        runs: by row, the runs of each column.
-        published: by row, the published value of each column.
-        tried: by row, the runs of each column with the metric that chooses a row.
-        choice: the metric that chooses a row, if any.
-    """
-
-    title: str
-    metric: str
-    runs: Mapping[str, Sequence[Runs]]
-    published: Mapping[str, Sequence[float | None]]
+    title: str  # name of the columns
+    metric: str  # what the values are
+    runs: Mapping[str, Sequence[Runs]]  # by row, the runs of each column
+    published: Mapping[str, Sequence[float | None]]  # by row, the published value of each column
+    # By row, the runs of each column with the metric that chooses a row.
     tried: Mapping[str, Sequence[Runs]]
-    choice: str | None
+    choice: str | None  # the metric that chooses a row, if any
 
     @property
     def count(self) -> int:

@@ -67,29 +67,20 @@ _DIRECTIONS = {True: "↑", False: "↓", None: ""}
 
 @dataclass(frozen=True)
 class Section:
-    """Artefact of the report that has results.
-
-    Attributes:
-        state: text that says how complete the artefact is.
-        banner: warning that the values are not comparable with the paper's; blank at full scale
-            and for artefacts that need no run.
-        grids: main tables, always visible.
-        details: further tables, collapsed at first.
-        facts: names and values: command, metric, corpus, device, versions, commit, runs.
-        notes: remarks, those that change how a value is read first.
-        signs: explanations of the signs in the cells.
-    """
+    """Artefact of the report that has results."""
 
     experiment: Experiment
-    state: str
+    state: str  # text that says how complete the artefact is
+    # Warning that the values are not comparable with the paper's; blank at full scale and for
+    # artefacts that need no run.
     banner: str
     table: Table
     figure: FigureView | None
-    facts: tuple[tuple[str, str], ...]
-    notes: tuple[str, ...]
-    grids: tuple[Grid, ...] = ()
-    details: tuple[Grid, ...] = ()
-    signs: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...]  # names and values: command, metric, corpus, device, runs
+    notes: tuple[str, ...]  # remarks, those that change how a value is read first
+    grids: tuple[Grid, ...] = ()  # main tables, always visible
+    details: tuple[Grid, ...] = ()  # further tables, collapsed at first
+    signs: tuple[str, ...] = ()  # explanations of the signs in the cells
 
     @property
     def anchor(self) -> str:
@@ -175,31 +166,20 @@ class PaperView:
 
 @dataclass(frozen=True)
 class Document:
-    """Report of one scale.
+    """Report of one scale."""
 
-    Attributes:
-        scale: name of the scale.
-        banner: warning about all values; blank if there is none.
-        sections: artefacts with results.
-        absent: artefacts without results.
-        claims: claims of the papers with their verdicts, by paper.
-        matrix: the same claims with their verdicts at every scale.
-        references: bibliographic references by name of the paper's folder.
-        sweeps: multiruns, the last one first.
-        finished: end of each run, ISO 8601; blank if unknown.
-        failures: one line for each failed run: its ID, the cells that lack it, and the reason.
-    """
-
-    scale: str
-    banner: str
-    sections: tuple[Section, ...]
-    absent: tuple[Absent, ...]
-    claims: tuple[ClaimsOfPaper, ...] = ()
-    matrix: Sequence[Line] = ()
+    scale: str  # name of the scale
+    banner: str  # warning about all values; blank if there is none
+    sections: tuple[Section, ...]  # artefacts with results
+    absent: tuple[Absent, ...]  # artefacts without results
+    claims: tuple[ClaimsOfPaper, ...] = ()  # claims of the papers with their verdicts, by paper
+    matrix: Sequence[Line] = ()  # the same claims with their verdicts at every scale
+    # Bibliographic references by name of the paper's folder.
     references: Mapping[str, Reference] = field(default_factory=dict)
-    sweeps: tuple[SweepView, ...] = ()
+    sweeps: tuple[SweepView, ...] = ()  # multiruns, the last one first
+    # End of each run, ISO 8601; blank if unknown.
     finished: Mapping[str, str] = field(default_factory=dict)
-    failures: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()  # of each failed run its ID, the cells that lack it, the reason
 
     @property
     def papers(self) -> list[PaperView]:

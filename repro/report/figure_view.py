@@ -12,25 +12,15 @@ from repro.results import figure_path
 
 @dataclass(frozen=True)
 class FigureView:
-    """Figure with its texts.
+    """Figure with its texts."""
 
-    Attributes:
-        data: what is drawn.
-        home: scale whose folder holds the files.
-        svg: file of the drawing.
-        description: alternative text of the drawing.
-        lines: caption with remarks, and a description of the paper's figure if there is one.
-        run: which run is shown and why, or that there is none.
-        folded: why the figure is folded; blank if it is not.
-    """
-
-    data: FigureData
-    home: str
-    svg: Path
-    description: str
-    lines: tuple[str, ...]
-    run: str
-    folded: str
+    data: FigureData  # what is drawn
+    home: str  # scale whose folder holds the files
+    svg: Path  # file of the drawing
+    description: str  # alternative text of the drawing
+    lines: tuple[str, ...]  # caption with remarks, and what the paper's figure shows
+    run: str  # which run is shown and why, or that there is none
+    folded: str  # why the figure is folded; blank if it is not
 
 
 def figure_view(

@@ -29,21 +29,13 @@ _ANSWERS = {Verdict.HOLDS: "yes", Verdict.FAILS: "no"}
 
 
 class Line(NamedTuple):
-    """Claim and its verdicts.
+    """Claim and its verdicts."""
 
-    Attributes:
-        authors: authors of the paper.
-        strongest: verdict at the largest scale that decides, or else that measures.
-        scale: name of that scale; blank if the claim is not measured.
-        published: outcome of the rule for the published values; None if one is not printed.
-        signs: sign at each scale of :data:`SCALES`.
-    """
-
-    authors: str
-    strongest: Judged
-    scale: str
-    published: Outcome | None
-    signs: tuple[str, ...]
+    authors: str  # authors of the paper
+    strongest: Judged  # verdict at the largest scale that decides, or else that measures
+    scale: str  # name of that scale; blank if the claim is not measured
+    published: Outcome | None  # of the rule for the published values; None if one is not printed
+    signs: tuple[str, ...]  # sign at each scale of SCALES
 
     @property
     def published_sign(self) -> str:

@@ -39,31 +39,18 @@ class Point:
 
 @dataclass(frozen=True)
 class SweepView:
-    """Content of a sweep's section, independent of the output format.
+    """Content of a sweep's section, independent of the output format."""
 
-    Attributes:
-        sweep: name, axes, runs and command.
-        state: text that says how many runs are done.
-        grids: table over the swept keys.
-        details: table of every metric, and the paired tests if there are any.
-        svg: file of the drawing; None if the axes cannot be drawn.
-        description: alternative text of the drawing.
-        notes: explanations of the metric and the marks.
-        finished: end of the last run, ISO 8601; blank if unknown.
-        best: the run with the best value, None if there is none.
-        charts: curves of training of each run whose folder is there.
-    """
-
-    sweep: Sweep
-    state: str
-    grids: tuple[Grid, ...]
-    details: tuple[Grid, ...]
-    svg: Path | None
-    description: str
-    notes: tuple[str, ...]
-    finished: str = ""
-    best: CellRunLink | None = None
-    charts: tuple[Chart, ...] = ()
+    sweep: Sweep  # name, axes, runs and command
+    state: str  # text that says how many runs are done
+    grids: tuple[Grid, ...]  # table over the swept keys
+    details: tuple[Grid, ...]  # table of every metric, and the paired tests if there are any
+    svg: Path | None  # file of the drawing; None if the axes cannot be drawn
+    description: str  # alternative text of the drawing
+    notes: tuple[str, ...]  # explanations of the metric and the marks
+    finished: str = ""  # end of the last run, ISO 8601; blank if unknown
+    best: CellRunLink | None = None  # the run with the best value, None if there is none
+    charts: tuple[Chart, ...] = ()  # curves of training of each run whose folder is there
 
 
 def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:

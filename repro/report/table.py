@@ -92,25 +92,15 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Table:
-    """Table of an artefact, independent of the output format.
+    """Table of an artefact, independent of the output format."""
 
-    Attributes:
-        experiment: declares title, place, axes, columns and notes.
-        scale: scale of the runs; only ``"full"`` is comparable with the paper.
-        seeds: seeds of the scale.
-        rows: rows in the order of the experiment.
-        other_rows: rows of other systems that the paper lists.
-        signatures: ``metric: signature`` for each way in which a metric was computed.
-        corpora: names of the corpora that were measured, by column.
-    """
-
-    experiment: Experiment
-    scale: str
-    seeds: tuple[int, ...]
-    rows: tuple[TableRow, ...]
-    other_rows: tuple[TableRow, ...]
-    signatures: tuple[str, ...]
-    corpora: Mapping[str, str]
+    experiment: Experiment  # declares title, place, axes, columns and notes
+    scale: str  # scale of the runs; only "full" is comparable with the paper
+    seeds: tuple[int, ...]  # seeds of the scale
+    rows: tuple[TableRow, ...]  # rows in the order of the experiment
+    other_rows: tuple[TableRow, ...]  # rows of other systems that the paper lists
+    signatures: tuple[str, ...]  # metric: signature for each way in which a metric was computed
+    corpora: Mapping[str, str]  # names of the corpora that were measured, by column
 
     @property
     def comparable(self) -> bool:

@@ -12,15 +12,11 @@ from repro.results.record import from_dict
 
 @dataclass
 class Speeds:
-    """Speeds behind the cells of an artefact.
+    """Speeds behind the cells of an artefact."""
 
-    Attributes:
-        machine: date, device and versions of each measurement, by column.
-        columns: column to row to units (words, pairs) per second, one value for each repetition.
-            Values of different columns, or of different rows at another repetition, are not pairs.
-    """
-
-    machine: dict[str, str] = field(default_factory=dict)
+    machine: dict[str, str] = field(default_factory=dict)  # date, device, versions by column
+    # Column to row to units (words, pairs) per second, one value for each repetition. Values of
+    # different columns, or of different rows at another repetition, are not pairs.
     columns: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
 

@@ -40,21 +40,13 @@ log = logging.getLogger("repro")
 
 @dataclass
 class RunState:
-    """State of one run on the display.
+    """State of one run on the display."""
 
-    Attributes:
-        folder: folder of the run.
-        label: distinguishes the run from the others of the sweep.
-        status: ``"queued"``, ``"running"``, ``"done"``, ``"cached"`` or ``"failed"``.
-        share: share of the training that is done.
-        text: progress in words.
-    """
-
-    folder: RunFolder
-    label: str
-    status: str = "queued"
-    share: float = 0.0
-    text: str = ""
+    folder: RunFolder  # folder of the run
+    label: str  # distinguishes the run from the others of the sweep
+    status: str = "queued"  # "queued", "running", "done", "cached" or "failed"
+    share: float = 0.0  # share of the training that is done
+    text: str = ""  # progress in words
 
     def poll(self) -> None:
         """Read the folder of a run that has not ended yet."""

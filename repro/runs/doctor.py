@@ -27,19 +27,12 @@ _OWN_NAME = "repro-sparse-attention"
 
 @dataclass(frozen=True)
 class Finding:
-    """Result of one check.
+    """Result of one check."""
 
-    Attributes:
-        status: ``"ok"``, ``"missing"`` (something optional) or ``"broken"``.
-        name: what was checked.
-        text: what was found.
-        advice: what to do about it; empty if nothing.
-    """
-
-    status: str
-    name: str
-    text: str
-    advice: str = ""
+    status: str  # "ok", "missing" (something optional) or "broken"
+    name: str  # what was checked
+    text: str  # what was found
+    advice: str = ""  # what to do about it; empty if nothing
 
 
 def print_findings(found: Iterable[Finding]) -> None:

@@ -16,19 +16,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of one run.
-
-    Attributes:
-        status: ``"done"``, ``"skipped"`` (it was done before, or meanwhile by another process),
-            ``"failed"``, ``"busy"`` (another process works on it) or ``"open"`` (it has not ended).
-        error: type and message of the exception, if failed; who works on the run, if busy.
-    """
+    """Outcome of one run."""
 
     run_id: str
     label: str
+    # "done", "skipped" (it was done before, or meanwhile by another process), "failed", "busy"
+    # (another process works on it) or "open" (it has not ended).
     status: str
     folder: Path
-    error: str = ""
+    error: str = ""  # type and message of the exception, if failed; who works on the run, if busy
 
 
 @dataclass(frozen=True)

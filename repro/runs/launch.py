@@ -45,19 +45,12 @@ from repro.runs.locking import announce, is_claimed, run_state
 
 @dataclass(frozen=True)
 class Batch:
-    """Batch of different runs for a launcher to execute.
+    """Batch of different runs for a launcher to execute."""
 
-    Attributes:
-        jobs: in the order of the sweep.
-        settings: settings of the launcher.
-        folder: folder of the sweep's own files, on the file system of the results.
-        display: shows what the launcher reports beyond the folders of the runs.
-    """
-
-    jobs: Sequence[Job]
-    settings: Mapping[str, Any]
-    folder: Path
-    display: SweepDisplay
+    jobs: Sequence[Job]  # in the order of the sweep
+    settings: Mapping[str, Any]  # settings of the launcher
+    folder: Path  # folder of the sweep's own files, on the file system of the results
+    display: SweepDisplay  # shows what the launcher reports beyond the folders of the runs
 
     def by_training(self) -> list[list[Job]]:
         """Group the jobs by training: those of a group share their weights."""
@@ -77,15 +70,10 @@ class OwnLauncher(Protocol):
 
 @dataclass(frozen=True)
 class Backend:
-    """Capabilities of a launcher.
+    """Capabilities of a launcher."""
 
-    Attributes:
-        run: executes the runs of a batch.
-        remote: whether runs are computed on other machines, whose devices cannot be checked here.
-    """
-
-    run: Callable[[Batch], object]
-    remote: bool = False
+    run: Callable[[Batch], object]  # executes the runs of a batch
+    remote: bool = False  # runs are computed on other machines, whose devices are unknown here
 
 
 def prepare_jobs(overrides: Sequence[Sequence[str]]) -> list[Job]:

@@ -30,42 +30,25 @@ bound at full scale."""
 
 @dataclass(frozen=True)
 class ArtefactPlan:
-    """Runs of an artefact, done and to do.
+    """Runs of an artefact, done and to do."""
 
-    Attributes:
-        name: ``<paper>/<artefact>``.
-        done: number of its runs that are recorded.
-        todo: configurations of the others; those that a tuned setting may add are not known yet.
-        reasons: why they are to do, with the number of runs.
-    """
-
-    name: str
-    done: int
-    todo: tuple[RunConfig, ...]
-    reasons: Counter[str]
+    name: str  # <paper>/<artefact>
+    done: int  # number of its runs that are recorded
+    todo: tuple[RunConfig, ...]  # the others; what a tuned setting may add is not known yet
+    reasons: Counter[str]  # why they are to do, with the number of runs
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated cost of some runs.
+    """Estimated cost of some runs."""
 
-    Attributes:
-        to_do: number of different runs.
-        trained: number of runs to train; the others take over the weights of another run.
-        seconds: time of the runs one after the other; a lower bound if some are ``unknown``.
-        unknown: number of runs that no recorded run resembles.
-        elsewhere: number of runs that only runs on other processors resemble, whose times count.
-        bytes: disk space of the run folders; None if no folder of such a run exists.
-        missing: one message for each corpus that was not found, with the way to get it.
-    """
-
-    to_do: int
-    trained: int
-    seconds: float
-    unknown: int
-    elsewhere: int
-    bytes: int | None
-    missing: tuple[str, ...]
+    to_do: int  # number of different runs
+    trained: int  # number of runs to train; the others take over the weights of another run
+    seconds: float  # time of the runs one after the other; a lower bound if some are unknown
+    unknown: int  # number of runs that no recorded run resembles
+    elsewhere: int  # number of runs that only runs on other processors resemble, whose times count
+    bytes: int | None  # disk space of the run folders; None if no folder of such a run exists
+    missing: tuple[str, ...]  # for each corpus that was not found, the way to get it
 
 
 def plan(

@@ -43,13 +43,9 @@ _STOPPED_AT_ONCE = "stopped at once; the same command continues from the last ch
 
 @dataclass(frozen=True)
 class Death:
-    """End of a worker in the middle of a task.
+    """End of a worker in the middle of a task."""
 
-    Attributes:
-        exit_code: exit code of the process; ``-n`` or ``128 + n`` after signal ``n``.
-    """
-
-    exit_code: int
+    exit_code: int  # exit code of the process; -n or 128 + n after signal n
 
     def __str__(self) -> str:
         number = -self.exit_code if self.exit_code < 0 else self.exit_code - _SIGNALLED

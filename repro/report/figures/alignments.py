@@ -28,20 +28,16 @@ _FORTH, _BACK = "premise_to_hypothesis", "hypothesis_to_premise"
 
 @dataclass(frozen=True)
 class AlignmentPanel:
-    """Word alignment of one run.
+    """Word alignment of one run."""
 
-    Attributes:
-        forth: weights of the hypothesis for each word of the premise: rows sum to one.
-        back: weights of the premise for each word of the hypothesis: columns sum to one.
-        forth_structures: the selected paths through the premise, or the selected matchings, by
-            decreasing weight: the partner of each word, -1 for none, and the weight.
-        back_structures: the selected paths through the hypothesis, in the same form.
-    """
-
+    # Weights of the hypothesis for each word of the premise: rows sum to one.
     forth: Sequence[Sequence[float]]
+    # Weights of the premise for each word of the hypothesis: columns sum to one.
     back: Sequence[Sequence[float]]
+    # The selected paths through the premise, or the selected matchings, by decreasing weight: the
+    # partner of each word, -1 for none, and the weight.
     forth_structures: Sequence[Row]
-    back_structures: Sequence[Row]
+    back_structures: Sequence[Row]  # the selected paths through the hypothesis, in the same form
 
     @property
     def symmetrical(self) -> bool:

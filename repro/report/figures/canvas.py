@@ -48,21 +48,15 @@ _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
 
 @dataclass(frozen=True)
 class Cells:
-    """Grid of weights in axes where each cell is one unit wide and high.
+    """Grid of weights in axes where each cell is one unit wide and high."""
 
-    Attributes:
-        gid: ID of the artist that shows the cells as pixels; ``<gid>-dots`` marks their zeros. SVG
-            output replaces both by shapes.
-        weights: one sequence per row.
-        rows: names of the rows, top to bottom; without names nothing is shown on hovering.
-        columns: names of the columns.
-    """
-
+    # ID of the artist that shows the cells as pixels; <gid>-dots marks their zeros. SVG output
+    # replaces both by shapes.
     gid: str
     axes: Axes
-    weights: Sequence[Sequence[float]]
-    rows: Sequence[str] = ()
-    columns: Sequence[str] = ()
+    weights: Sequence[Sequence[float]]  # one sequence per row
+    rows: Sequence[str] = ()  # names, top to bottom; without names nothing is shown on hovering
+    columns: Sequence[str] = ()  # names of the columns
 
 
 class Canvas(Figure):

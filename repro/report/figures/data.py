@@ -40,22 +40,14 @@ class Origin:
 
 @dataclass(frozen=True)
 class FigureData:
-    """Content of ``figures/<paper>/<artefact>.json``.
+    """Content of ``figures/<paper>/<artefact>.json``."""
 
-    Attributes:
-        experiment: ``<paper>/<artefact>``.
-        drawing: name of a kind of figure.
-        example: data that the kind of figure draws.
-        record: record by which the run was chosen, with its provenance; None if the figure needs no
-            runs.
-        origin: what computed a figure that needs no runs; None for one of runs.
-    """
-
-    experiment: str
-    drawing: str
-    example: dict[str, Any]
+    experiment: str  # <paper>/<artefact>
+    drawing: str  # name of a kind of figure
+    example: dict[str, Any]  # data that the kind of figure draws
+    # Record by which the run was chosen, with its provenance; None if the figure needs no runs.
     record: Measurement | None = None
-    origin: Origin | None = None
+    origin: Origin | None = None  # what computed a figure that needs no runs; None for one of runs
 
     @property
     def kind(self) -> Figure:

@@ -36,19 +36,12 @@ COMPLETED, BORDER, ZERO = "#dcefe2", "#7d8a96", "#b3422d"
 
 @dataclass(frozen=True)
 class Step:
-    """Step of decoding along a given target.
+    """Step of decoding along a given target."""
 
-    Attributes:
-        target: the given symbol.
-        probability: probability of the given symbol.
-        support: number of symbols with nonzero probability.
-        alternatives: the most probable symbols and their probabilities, in decreasing order.
-    """
-
-    target: str
-    probability: float
-    support: int
-    alternatives: Sequence[tuple[str, float]]
+    target: str  # the given symbol
+    probability: float  # probability of the given symbol
+    support: int  # number of symbols with nonzero probability
+    alternatives: Sequence[tuple[str, float]]  # the most probable symbols, probability decreasing
 
     @property
     def completed(self) -> bool:
@@ -58,15 +51,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Box:
-    """Box of the figure: words of the target, or one of them with its alternatives.
+    """Box of the figure: words of the target, or one of them with its alternatives."""
 
-    Attributes:
-        lines: text, formatted probability, and whether the text is the target.
-        completed: whether the target is the only continuation.
-    """
-
+    # Text, formatted probability, and whether the text is the target.
     lines: tuple[tuple[str, str, bool], ...]
-    completed: bool
+    completed: bool  # whether the target is the only continuation
 
     @property
     def width(self) -> float:

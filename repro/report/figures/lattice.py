@@ -80,27 +80,16 @@ class LatticeExample:
 
 @dataclass
 class Node:
-    """Node of a prefix tree of hypotheses.
+    """Node of a prefix tree of hypotheses."""
 
-    Attributes:
-        token: last token of the prefix; empty for the root and for leaves.
-        step: probability of the step into this node.
-        hypothesis: the complete hypothesis; leaves only.
-        children: continuations, sorted by decreasing mass by :func:`build_tree`.
-        mass: total probability of the hypotheses that pass through the node.
-        half: half the width of the token, in inches.
-        x: position along the string in inches, set by :func:`place`.
-        y: number of the line, set by :func:`place`; the first child stays on that of its parent.
-    """
-
-    token: str
-    step: float
-    hypothesis: Hypothesis | None = None
-    children: list["Node"] = field(default_factory=list)
-    mass: float = 0.0
-    half: float = 0.0
-    x: float = 0.0
-    y: int = 0
+    token: str  # last token of the prefix; empty for the root and for leaves
+    step: float  # probability of the step into this node
+    hypothesis: Hypothesis | None = None  # the complete hypothesis; leaves only
+    children: list["Node"] = field(default_factory=list)  # by decreasing mass (build_tree)
+    mass: float = 0.0  # total probability of the hypotheses that pass through the node
+    half: float = 0.0  # half the width of the token, in inches
+    x: float = 0.0  # position along the string in inches, set by place
+    y: int = 0  # number of the line, set by place; the first child stays on that of its parent
 
     @property
     def branches(self) -> bool:

@@ -18,15 +18,11 @@ CELL = (0.3, 0.2)
 
 @dataclass(frozen=True)
 class Premises(Figure):
-    """Heat maps of pairs: one row of weights for each run, the words of the premise below.
-
-    Attributes:
-        count: most pairs that are shown.
-    """
+    """Heat maps of pairs: one row of weights for each run, the words of the premise below."""
 
     shows: ClassVar[str] = "the best run of each row"
     rule = f"the longest premise of at most {LONGEST} words about which every model is right"
-    count: int
+    count: int  # most pairs that are shown
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         def rank(pair: Row) -> tuple[int, ...]:

@@ -26,24 +26,16 @@ NOT_SHOWN = "No stored sentence shows what the paper's figure shows; this one co
 
 @dataclass(frozen=True)
 class SentencePanels(Figure):
-    """Heat maps for each sentence and run: source words below, output words on the left.
-
-    Attributes:
-        count: most sentences that are shown.
-        longest: most symbols of a source that fit on the page; outputs may have four more.
-        repetitions: whether words that an output repeats are highlighted, as in Malaviya et al.
-            (2018), Figure 2.
-        excess: how well a sentence shows the effect that the figure is about, above zero if it
-            does; None shows the longest sources.
-        point: what ``excess`` measures, in words.
-    """
+    """Heat maps for each sentence and run: source words below, output words on the left."""
 
     shows: ClassVar[str] = "the best run of each row"
-    count: int
-    longest: int
-    repetitions: bool = False
+    count: int  # most sentences that are shown
+    longest: int  # most symbols of a source that fit on the page; outputs may have four more
+    repetitions: bool = False  # highlight repeated words: Malaviya et al. (2018), Figure 2
+    # How well a sentence shows the effect that the figure is about, above zero if it does; None
+    # shows the longest sources.
     excess: Callable[[Sentence], int] | None = None
-    point: str = ""
+    point: str = ""  # what excess measures, in words
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         rule = f"the longest source of at most {self.longest} symbols"
