@@ -17,61 +17,41 @@ SOURCES = ("sentence", "table")
 
 @dataclass
 class Predicate:
-    """Settings of all predicates; values are means over the columns of one metric.
+    """Settings of all predicates; values are means over the columns of one metric."""
 
-    Attributes:
-        columns: names of columns of the artefact; empty for all.
-        metric: a metric of the columns' runs in place of the one that the columns show.
-        each: the sentence is about each column by itself, so that those measured are judged, by
-            name, without the others.
-        choose: metric on validation data that chooses a row in each column, the one with the best
-            mean over its seeds, from the rows of :class:`Bound`, or from ``better`` and from
-            ``than``; ``null`` to compare all.
-    """
-
-    columns: list[str] = field(default_factory=list)
-    metric: str | None = None
+    columns: list[str] = field(default_factory=list)  # of the artefact, by name; empty for all
+    metric: str | None = None  # of the columns' runs, in place of the one that the columns show
+    # The sentence is about each column by itself, so that those measured are judged, by name,
+    # without the others.
     each: bool = False
+    # Metric on validation data that chooses a row in each column, the one with the best mean over
+    # its seeds, from the rows of Bound, or from `better` and from `than`; `null` to compare all.
     choose: str | None = None
 
 
 @dataclass
 class Order(Predicate):
-    """Predicate that rows are better than others: each of ``better`` than each of ``than``.
+    """Predicate that rows are better than others: each of ``better`` than each of ``than``."""
 
-    Attributes:
-        better: rows that are better.
-        than: rows that are worse.
-        mean: compare the mean of ``better`` with the mean of ``than``, the main effect.
-        in_turn: compare only rows at the same place of both lists.
-        by: least difference, in the unit of the metric; below zero, rows of ``better`` may be worse
-            by less than that.
-        direction: whether ``"higher"`` or ``"lower"`` values are better; ``null`` for the
-            direction of the metric.
-    """
-
-    better: list[str] = field(default_factory=list)
-    than: list[str] = field(default_factory=list)
-    mean: bool = False
-    in_turn: bool = False
+    better: list[str] = field(default_factory=list)  # rows that are better
+    than: list[str] = field(default_factory=list)  # rows that are worse
+    mean: bool = False  # compare the mean of `better` with the mean of `than`, the main effect
+    in_turn: bool = False  # compare only rows at the same place of both lists
+    # Least difference, in the unit of the metric; below zero, rows of `better` may be worse by less
+    # than that.
     by: float = 0.0
+    # Whether `"higher"` or `"lower"` values are better; `null` for the direction of the metric.
     direction: str | None = None
 
 
 @dataclass
 class Bound(Predicate):
-    """Predicate that the value of every row lies in an interval.
+    """Predicate that the value of every row lies in an interval."""
 
-    Attributes:
-        rows: rows whose values are checked.
-        lowest: the values are above it, ``null`` for no such limit.
-        highest: the values are below it, ``null`` for no such limit.
-        relative_to: row by whose value each value is divided; ``null`` for no division.
-    """
-
-    rows: list[str] = field(default_factory=list)
-    lowest: float | None = None
-    highest: float | None = None
+    rows: list[str] = field(default_factory=list)  # rows whose values are checked
+    lowest: float | None = None  # the values are above it, `null` for no such limit
+    highest: float | None = None  # the values are below it, `null` for no such limit
+    # Row by whose value each value is divided; `null` for no division.
     relative_to: str | None = None
 
 
@@ -81,46 +61,35 @@ class Spread(Predicate):
 
     The change by an axis is its main effect in a two-way analysis of variance: the standard
     deviation of the means over its labels.
-
-    Attributes:
-        axis: name of the axis that changes less.
-        than: name of the axis that changes more.
     """
 
-    axis: str = ""
-    than: str = ""
+    axis: str = ""  # name of the axis that changes less
+    than: str = ""  # name of the axis that changes more
 
 
 @dataclass
 class Claim:
-    """Statement of a paper, with exactly one predicate or the reason why there is none.
+    """Statement of a paper, with exactly one predicate or the reason why there is none."""
 
-    Attributes:
-        name: short name, unique within the paper.
-        text: what the paper says, in our own words.
-        place: section, table or figure.
-        artefact: the artefact of this paper whose cells decide it, for example ``"table1"``.
-        reading: what in the predicate is our reading of the text, such as a limit that the paper
-            does not print, and how it follows from published values; blank if nothing is.
-        as_published: why the claim is not measured, with the published values that it rests on.
-        seeds_needed: seeds with which the rule would agree with a probability of 80 % if the
-            published values were the true means; ``null`` if at most five.
-        question: what a reader would ask; claims with the same question answer it together. Blank
-            to leave the claim out of the table of questions.
-        source: ``"sentence"`` of the paper, or ``"table"`` for values that no sentence compares.
-    """
-
-    name: str
-    text: str
-    place: str
-    artefact: str
+    name: str  # short name, unique within the paper
+    text: str  # what the paper says, in our own words
+    place: str  # section, table or figure
+    artefact: str  # the artefact of this paper whose cells decide it, for example `"table1"`
     order: Order | None = None
     bound: Bound | None = None
     spread: Spread | None = None
+    # What in the predicate is our reading of the text, such as a limit that the paper does not
+    # print, and how it follows from published values; blank if nothing is.
     reading: str = ""
+    # Why the claim is not measured, with the published values that it rests on.
     as_published: str | None = None
+    # Seeds with which the rule would agree with a probability of 80 % if the published values were
+    # the true means; `null` if at most five.
     seeds_needed: int | None = None
+    # `"sentence"` of the paper, or `"table"` for values that no sentence compares.
     source: str = "sentence"
+    # What a reader would ask; claims with the same question answer it together. Blank to leave the
+    # claim out of the table of questions.
     question: str = ""
 
     @property
@@ -136,34 +105,21 @@ class Claim:
 
 @dataclass
 class Reference:
-    """Bibliographic reference of a paper.
+    """Bibliographic reference of a paper."""
 
-    Attributes:
-        authors: family names and year.
-        title: title of the paper.
-        venue: where it appeared.
-        url: address of its page.
-    """
-
-    authors: str
-    title: str = ""
-    venue: str = ""
-    url: str = ""
+    authors: str  # family names and year
+    title: str = ""  # title of the paper
+    venue: str = ""  # where it appeared
+    url: str = ""  # address of its page
 
 
 @dataclass
 class PaperClaims:
-    """A paper's reference and its claims, in the order of the file.
+    """A paper's reference and its claims, in the order of the file."""
 
-    Attributes:
-        paper: name of the paper's folder.
-        claims: the claims.
-        reference: ``null`` to show only the name of the folder.
-    """
-
-    paper: str
+    paper: str  # name of the paper's folder
     claims: list[Claim]
-    reference: Reference | None = None
+    reference: Reference | None = None  # `null` to show only the name of the folder
 
 
 def load_claims() -> list[PaperClaims]:

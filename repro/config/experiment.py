@@ -42,19 +42,15 @@ class Axis:
 
 @dataclass
 class Column:
-    """Column of an artefact: the overrides of its runs and the metric that it shows.
+    """Column of an artefact: the overrides of its runs and the metric that it shows."""
 
-    Attributes:
-        name: the labels, one of each axis, joined by spaces.
-        aggregate: ``"mean"`` shows mean and standard deviation over the seeds; ``"ensemble"``
-            shows the ensemble that averages the raw probabilities of all seeds.
-        relative_to: label of a row; each value is divided by that of this row with the same seed.
-    """
-
-    name: str
+    name: str  # the labels, one of each axis, joined by spaces
     metric: str
     overrides: list[str] = field(default_factory=list)
+    # `"mean"` shows mean and standard deviation over the seeds; `"ensemble"` shows the ensemble
+    # that averages the raw probabilities of all seeds.
     aggregate: str = "mean"
+    # Label of a row; each value is divided by that of this row with the same seed.
     relative_to: str | None = None
     labels: list[str] = field(default_factory=list)
 
@@ -65,19 +61,15 @@ class Column:
 
 @dataclass
 class Published:
-    """Values printed in the paper.
+    """Values printed in the paper."""
 
-    Attributes:
-        source: where they are printed, for example ``"Peters et al. (2019), Table 1"``.
-        rows: row label (axis labels joined by ``" / "``) to values by name of the column; in a
-            file, the labels of several column axes nest.
-        other_rows: rows of other systems, shown below ours.
-        deviations: row label to printed standard deviations by name of the column.
-    """
-
-    source: str = ""
+    source: str = ""  # where they are printed, for example `"Peters et al. (2019), Table 1"`
+    # Row label (axis labels joined by `" / "`) to values by name of the column; in a file, the
+    # labels of several column axes nest.
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # Rows of other systems, shown below ours.
     other_rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # Row label to printed standard deviations by name of the column.
     deviations: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def problems(self, rows: Collection[str], columns: Collection[str]) -> Iterator[str]:
@@ -94,19 +86,13 @@ class Published:
 
 @dataclass
 class Departure:
-    """A departure of the full scale from the paper's protocol.
+    """A departure of the full scale from the paper's protocol."""
 
-    Attributes:
-        reason: what differs, and why.
-        rows: labels of the rows concerned; empty for all.
-        columns: names or labels of the columns concerned; empty for all.
-        incomparable: whether a mapping, corpus or metric differs, so that no difference from the
-            published value is printed.
-    """
-
-    reason: str
-    rows: list[str] = field(default_factory=list)
-    columns: list[str] = field(default_factory=list)
+    reason: str  # what differs, and why
+    rows: list[str] = field(default_factory=list)  # labels of the rows concerned; empty for all
+    columns: list[str] = field(default_factory=list)  # names or labels; empty for all
+    # Whether a mapping, corpus or metric differs, so that no difference from the published value is
+    # printed.
     incomparable: bool = False
 
     def concerns(self, row: str, column: Column) -> bool:
@@ -122,22 +108,14 @@ class Departure:
 
 @dataclass
 class Drawing:
-    """Drawing of a figure, and the run of the experiment that it shows.
+    """Drawing of a figure, and the run of the experiment that it shows."""
 
-    Attributes:
-        name: key in the report's list of drawings, for example ``"lattice"``.
-        best: metric; the run with its largest value is shown.
-        caption: text below the figure.
-        published: what the paper's figure shows, in words, with its place.
-        prefer: source texts, or their digests
-            (:func:`~repro.data.sentence_search.sentence_digest`), to show first; a rule chooses the
-            others.
-    """
-
-    name: str
-    best: str = "dev/accuracy"
-    caption: str = ""
-    published: str = ""
+    name: str  # key in the report's list of drawings, for example `"lattice"`
+    best: str = "dev/accuracy"  # metric; the run with its largest value is shown
+    caption: str = ""  # text below the figure
+    published: str = ""  # what the paper's figure shows, in words, with its place
+    # Source texts, or their digests (repro.data.sentence_search.sentence_digest), to show first; a
+    # rule chooses the others.
     prefer: list[str] = field(default_factory=list)
 
 
@@ -146,23 +124,16 @@ class Tuning:
     """A setting whose value is chosen for each cell on validation data.
 
     The first seed is run with every value; the other seeds with the chosen one.
-
-    Attributes:
-        key: the setting, for example ``"training.learning_rate"``.
-        values: the grid.
-        metric: metric that selects the value, for example ``"dev/uas"``.
-        grid_factor: while the best value is at an end of the grid, one more value is tried, that
-            end times (or divided by) this factor; ``null`` keeps the grid as it is.
-        max_extra_values: number of values that may be added for one cell.
-        rows: labels of the rows whose cells are tuned; empty for all.
     """
 
-    key: str
-    values: list[float]
-    metric: str
+    key: str  # the setting, for example `"training.learning_rate"`
+    values: list[float]  # the grid
+    metric: str  # metric that selects the value, for example `"dev/uas"`
+    # While the best value is at an end of the grid, one more value is tried, that end times (or
+    # divided by) this factor; `null` keeps the grid as it is.
     grid_factor: float | None = None
-    max_extra_values: int = 4
-    rows: list[str] = field(default_factory=list)
+    max_extra_values: int = 4  # number of values that may be added for one cell
+    rows: list[str] = field(default_factory=list)  # rows whose cells are tuned; empty for all
 
     def problems(self, rows: Collection[str]) -> Iterator[str]:
         """Describe a grid that cannot be searched, and unknown rows."""
@@ -176,36 +147,26 @@ class Tuning:
 
 @dataclass
 class ScalePlan:
-    """Settings and seeds that one scale changes.
+    """Settings and seeds that one scale changes."""
 
-    Attributes:
-        overrides: further overrides of every run.
-        seeds: seeds in place of the experiment's own.
-        columns: names or labels of the columns that this scale runs, with further overrides;
-            ``null`` runs all.
-        omit: names or labels of columns that this scale does not run.
-        rows: patterns (of ``fnmatch``) of the labels of the rows that this scale runs, with further
-            overrides; ``null`` runs all.
-        tuned: values of the tuned setting in place of the experiment's own.
-        max_extra_values: replaces that of ``tune``.
-        column_seeds: seeds by names or labels of columns, in place of this scale's.
-        column_tuned: values of the tuned setting by names or labels of columns, in place of this
-            scale's; a single value is used as it is.
-        notes: remarks for readers on this scale only.
-        folded: why the figure shows nothing of the paper's at this scale, so that reports fold it;
-            blank to show it.
-    """
-
-    overrides: list[str] = field(default_factory=list)
-    seeds: list[int] | None = None
+    overrides: list[str] = field(default_factory=list)  # further overrides of every run
+    seeds: list[int] | None = None  # seeds in place of the experiment's own
+    # Names or labels of the columns that this scale runs, with further overrides; `null` runs all.
     columns: dict[str, list[str]] | None = None
-    omit: list[str] = field(default_factory=list)
+    omit: list[str] = field(default_factory=list)  # names or labels of columns that it does not run
+    # Patterns (of `fnmatch`) of the labels of the rows that this scale runs, with further
+    # overrides; `null` runs all.
     rows: dict[str, list[str]] | None = None
-    tuned: list[float] | None = None
-    max_extra_values: int | None = None
+    tuned: list[float] | None = None  # values of the tuned setting in place of the experiment's own
+    max_extra_values: int | None = None  # replaces that of `tune`
+    # Seeds by names or labels of columns, in place of this scale's.
     column_seeds: dict[str, list[int]] = field(default_factory=dict)
+    # Values of the tuned setting by names or labels of columns, in place of this scale's; a single
+    # value is used as it is.
     column_tuned: dict[str, list[float]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # remarks for readers on this scale only
+    # Why the figure shows nothing of the paper's at this scale, so that reports fold it; blank to
+    # show it.
     folded: str = ""
 
     def problems(
@@ -370,16 +331,12 @@ class Experiment:
 
 @dataclass
 class _File(Experiment):
-    """Experiment as stated in its file.
+    """Experiment as stated in its file."""
 
-    Attributes:
-        columns: axes whose product gives the columns.
-        metric: metric of columns whose labels set none.
-        omit: names of columns in the product of the axes that the artefact does not have.
-    """
-
+    # Axes whose product gives the columns.
     columns: list[Axis] = field(default_factory=list)  # type: ignore[assignment]
-    metric: str = ""
+    metric: str = ""  # metric of columns whose labels set none
+    # Names of columns in the product of the axes that the artefact does not have.
     omit: list[str] = field(default_factory=list)
 
 

@@ -30,46 +30,27 @@ those of a model that learns stay in the hundreds."""
 class Record:
     """Record of a run or an ensemble, with everything needed to verify or repeat it.
 
-    Attributes:
-        run_id: name of the run, or of the ensemble.
-        kind: ``"run"``, or ``"ensemble"`` for several runs that predict together.
-        scale: name of the scale.
-        seed: seed of the run; None for an ensemble.
-        config: every setting that may change the numbers, nested as in ``config.yaml``.
-        metrics: ``<split>/<metric>`` or ``<split>/<metric>/<language>`` to a finite value.
-        signatures: signature of each metric, by the same names: how it was computed.
-        corpus: name of the corpus.
-        fingerprint: SHA-256 of the corpus files, in hexadecimal digits.
-        epoch: numeric epoch of the package that ran.
-        commit: revision of the source that ran.
-        device: device that it ran on, and kernels that failed there.
-        versions: Python and libraries, for example ``"python 3.11.7; torch 2.13.0"``.
-        wall_time: duration of the run in seconds.
-        finished: time of its end, UTC, ISO 8601; blank if unknown.
-        command: shell command that repeats the run.
-        members: names of the runs of an ensemble; empty for a run.
-
     Raises:
         ResultsError: a field has the wrong type or is out of range.
     """
 
-    run_id: str
-    kind: str
-    scale: str
-    seed: int | None
-    config: dict[str, Any]
-    metrics: dict[str, float]
-    signatures: dict[str, str]
-    corpus: str
-    fingerprint: str
-    epoch: int
-    commit: str
-    device: str
-    versions: str
-    wall_time: float
-    finished: str
-    command: str
-    members: list[str]
+    run_id: str  # name of the run, or of the ensemble
+    kind: str  # "run", or "ensemble" for several runs that predict together
+    scale: str  # name of the scale
+    seed: int | None  # seed of the run; None for an ensemble
+    config: dict[str, Any]  # every setting that may change the numbers, nested as in config.yaml
+    metrics: dict[str, float]  # <split>/<metric> or <split>/<metric>/<language> to a finite value
+    signatures: dict[str, str]  # signature of each metric, by the same names: how it was computed
+    corpus: str  # name of the corpus
+    fingerprint: str  # SHA-256 of the corpus files, in hexadecimal digits
+    epoch: int  # numeric epoch of the package that ran
+    commit: str  # revision of the source that ran
+    device: str  # device that it ran on, and kernels that failed there
+    versions: str  # Python and libraries, for example "python 3.11.7; torch 2.13.0"
+    wall_time: float  # duration of the run in seconds
+    finished: str  # time of its end, UTC, ISO 8601; blank if unknown
+    command: str  # shell command that repeats the run
+    members: list[str]  # names of the runs of an ensemble; empty for a run
 
     def __post_init__(self) -> None:
         check_types(Record, vars(self))

@@ -19,19 +19,12 @@ _LEAST, _LARGEST = 1.18e-38, 3.4e38
 
 @dataclass(frozen=True)
 class Accepts:
-    """Constraint on the values of a setting; a list needs at least one value and all are checked.
+    """Constraint on a setting; a list needs at least one value, and all of them are checked."""
 
-    Attributes:
-        holds: returns whether a value is accepted.
-        expected: the accepted values in words, for messages.
-        distinct: whether the values of a list must be distinct.
-        unbounded: whether ``expected`` omits the limits of number formats.
-    """
-
-    holds: Callable[[Any], bool]
-    expected: str
-    distinct: bool = False
-    unbounded: bool = False
+    holds: Callable[[Any], bool]  # returns whether a value is accepted
+    expected: str  # the accepted values in words, for messages
+    distinct: bool = False  # whether the values of a list must be distinct
+    unbounded: bool = False  # whether `expected` omits the limits of number formats
 
 
 def number(interval: str, default: Any = MISSING, *, even: bool = False) -> Any:

@@ -12,13 +12,9 @@ from repro.config.schema.checks import check_fields, identifier, number
 
 @dataclass
 class TaskConfig:
-    """A task; ``name`` is its key in ``repro.tasks``.
+    """A task; ``name`` is its key in ``repro.tasks``."""
 
-    Attributes:
-        selectors: validation metrics that ``training.monitor`` may name.
-    """
-
-    selectors: ClassVar[tuple[str, ...]] = ()
+    selectors: ClassVar[tuple[str, ...]] = ()  # validation metrics that `training.monitor` may name
 
     name: str = MISSING
 
@@ -29,20 +25,13 @@ class TaskConfig:
 
 @dataclass
 class DataConfig:
-    """Settings of the corpus.
+    """Settings of the corpus."""
 
-    Attributes:
-        corpus: name of the corpus; with ``folder``, the name of the folder.
-        generated: whether the corpus is generated, in the format of the published one; never with
-            ``folder``.
-        seed: seed of a generated corpus.
-        folder: user-supplied files instead of a published or generated corpus; relative to
-            ``data_dir``.
-    """
-
-    corpus: str = identifier()
+    corpus: str = identifier()  # name of the corpus; with `folder`, the name of the folder
+    # Whether the corpus is generated, in the format of the published one; never with `folder`.
     generated: bool = False
-    seed: int = number("[0, 9223372036854775808)", 2018)
+    seed: int = number("[0, 9223372036854775808)", 2018)  # seed of a generated corpus
+    # User-supplied files instead of a published or generated corpus; relative to `data_dir`.
     folder: str | None = None
 
     def __post_init__(self) -> None:

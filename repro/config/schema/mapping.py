@@ -34,14 +34,11 @@ class EntmaxConfig(UnboundedConfig):
     """α-entmax; ``alpha`` 1 is softmax, 2 is sparsemax.
 
     The entropy is strictly concave on the simplex, so that the solution is unique.
-
-    Attributes:
-        alpha: order of the entropy.
-        solver: ``exact``, or an algorithm of Peters et al. (2019): ``sort`` (Algorithm 2, for
-            α = 1.5 and 2) or ``bisection`` (Algorithm 1, for any α > 1).
     """
 
-    alpha: float = number("[1, inf)")
+    alpha: float = number("[1, inf)")  # order of the entropy
+    # `exact`, or an algorithm of Peters et al. (2019): `sort` (Algorithm 2, for α = 1.5 and 2) or
+    # `bisection` (Algorithm 1, for any α > 1).
     solver: str = choice(ENTMAX_SOLVERS, "exact")
 
 
@@ -76,30 +73,21 @@ class OscarmaxConfig(GammaConfig):
 
 @dataclass
 class SqPnormMaxConfig(GammaConfig):
-    """Sq-pnorm-max.
+    """Sq-pnorm-max."""
 
-    Attributes:
-        p: order of the norm; 2 is sparsemax.
-        solver: ``exact``, or ``fista``: accelerated projected gradient descent, as published.
-        tolerance: residual at which ``fista`` stops.
-    """
-
-    p: float = number("(1, 2]", 1.5)
+    p: float = number("(1, 2]", 1.5)  # order of the norm; 2 is sparsemax
+    # `exact`, or `fista`: accelerated projected gradient descent, as published.
     solver: str = choice(PNORM_SOLVERS, "exact")
-    tolerance: float = number("(0, 1)", 0.01)
+    tolerance: float = number("(0, 1)", 0.01)  # residual at which `fista` stops
 
 
 @dataclass
 class BoundedConfig(MappingConfig):
-    """Csoftmax and csparsemax.
+    """Csoftmax and csparsemax."""
 
-    Attributes:
-        exhaustion: ``c``, the bonus per unit of fertility left.
-        detach_exhaustion: whether the bonus is a constant in the backward pass, as in the released
-            program of Malaviya et al. (2018).
-    """
-
-    exhaustion: float = number("[0, inf)", 0.2)
+    exhaustion: float = number("[0, inf)", 0.2)  # `c`, the bonus per unit of fertility left
+    # Whether the bonus is a constant in the backward pass, as in the released program of Malaviya
+    # et al. (2018).
     detach_exhaustion: bool = False
 
 

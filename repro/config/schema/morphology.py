@@ -13,40 +13,31 @@ from repro.config.schema.seq2seq import BeamConfig, Seq2SeqRun
 
 @dataclass
 class ScheduleConfig:
-    """Length of training for one data setting.
+    """Length of training for one data setting."""
 
-    Attributes:
-        max_epochs: epochs of training.
-        validate_every: epochs between validations.
-        decay_from: first epoch, counted from one, after which a ``training.schedule`` that counts
-            epochs decays the learning rate.
-    """
-
-    max_epochs: int = number("(0, inf)")
-    validate_every: int = number("(0, inf)")
+    max_epochs: int = number("(0, inf)")  # epochs of training
+    validate_every: int = number("(0, inf)")  # epochs between validations
+    # First epoch, counted from one, after which a `training.schedule` that counts epochs decays the
+    # learning rate.
     decay_from: int = number("(0, inf)", 1)
 
 
 @dataclass
 class MorphologyConfig(TaskConfig):
-    """Morphological inflection (CoNLL–SIGMORPHON 2018, task 1).
-
-    Attributes:
-        setting: training set size: ``medium`` or ``high``.
-        languages: languages to train and test on; ``null`` for all that have the setting.
-        schedule: training length for each setting.
-        stored_examples: number of validation examples per language whose attention and complete
-            set of hypotheses are stored for the figures.
-        shown: lemmas, alone or followed by a form, of the papers' figures. Every example with one
-            of them, in validation, test or training data, is stored too, without effect on metrics.
-    """
+    """Morphological inflection (CoNLL–SIGMORPHON 2018, task 1)."""
 
     selectors: ClassVar[tuple[str, ...]] = ("accuracy",)
 
-    setting: str = choice(("medium", "high"))
+    setting: str = choice(("medium", "high"))  # training set size: `medium` or `high`
+    # Languages to train and test on; `null` for all that have the setting.
     languages: list[str] | None = identifier(None)
+    # Training length for each setting.
     schedule: dict[str, ScheduleConfig] = field(default_factory=dict)
+    # Number of validation examples per language whose attention and complete set of hypotheses are
+    # stored for the figures.
     stored_examples: int = number("[0, inf)", 40)
+    # Lemmas, alone or followed by a form, of the papers' figures. Every example with one of them,
+    # in validation, test or training data, is stored too, without effect on metrics.
     shown: list[str] = field(default_factory=list)
 
 

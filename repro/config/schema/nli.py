@@ -15,42 +15,33 @@ from repro.config.schema.run import RunConfig
 
 @dataclass(unsafe_hash=True)
 class NliReading:
-    """Settings for reading sentence pairs.
+    """Settings for reading sentence pairs."""
 
-    Attributes:
-        tokenization: ``provided`` takes the leaves of the binary parse, or splits a line without
-            a parse at spaces; ``punctuation`` splits the sentence by
-            :func:`~repro.data.nli.punctuation_words`.
-        lowercase: whether words are lower-cased.
-        check_size: refuse a corpus whose number of labeled pairs is not the published one.
-        max_words: training pairs with a longer sentence are left out; without it, a sentence of
-            more than 1,000 words is refused.
-    """
-
+    # `provided` takes the leaves of the binary parse, or splits a line without a parse at spaces;
+    # `punctuation` splits the sentence by repro.data.nli.punctuation_words.
     tokenization: str = choice(("provided", "punctuation"), "provided")
-    lowercase: bool = False
+    lowercase: bool = False  # whether words are lower-cased
+    # Refuse a corpus whose number of labeled pairs is not the published one.
     check_size: bool = True
+    # Training pairs with a longer sentence are left out; without it, a sentence of more than 1,000
+    # words is refused.
     max_words: int | None = number("(0, inf)", None)
 
 
 @dataclass
 class PairCorpusConfig(NliReading, DataConfig):
-    """Pairs of premise and hypothesis.
+    """Pairs of premise and hypothesis."""
 
-    Attributes:
-        source: ``snli``, ``multinli``, or ``files``: those of ``data.folder``, which implies it.
-        min_count: rarer words of the training data are treated as unknown.
-        glove: file of GloVe's vectors below ``data_dir``, for ``model.vectors=glove``.
-        text: files of plain English below ``data_dir``, one sentence per line, whose words are
-            counted in addition to those of the training pairs, for ``model.vectors=text``.
-        train_premises: number of training premises of a generated corpus, three pairs each; its
-            other splits have at most as many.
-    """
-
+    # `snli`, `multinli`, or `files`: those of `data.folder`, which implies it.
     source: str = choice(("snli", "multinli", "files"))
+    # Rarer words of the training data are treated as unknown.
     min_count: int = number("(0, inf)", 1)
-    glove: str | None = None
+    glove: str | None = None  # file of GloVe's vectors below `data_dir`, for `model.vectors=glove`
+    # Number of training premises of a generated corpus, three pairs each; its other splits have at
+    # most as many.
     train_premises: int = number("(0, inf)", 3000)
+    # Files of plain English below `data_dir`, one sentence per line, whose words are counted in
+    # addition to those of the training pairs, for `model.vectors=text`.
     text: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -62,33 +53,23 @@ class PairCorpusConfig(NliReading, DataConfig):
 
 @dataclass
 class WordVectorConfig:
-    """Initial word vectors of a model.
+    """Initial word vectors of a model."""
 
-    Attributes:
-        vectors: ``glove`` reads a file; ``text`` decomposes co-occurrences in plain text, see
-            :mod:`repro.data.cooccurrence`; ``random`` draws every vector.
-        trainable_vectors: whether training changes them.
-        vector_size: dimension of a vector.
-        embedding_std: standard deviation of the entries of a randomly drawn vector.
-    """
-
+    # `glove` reads a file; `text` decomposes co-occurrences in plain text, see
+    # repro.data.cooccurrence; `random` draws every vector.
     vectors: str = choice(("glove", "text", "random"))
-    trainable_vectors: bool = MISSING
-    vector_size: int = number("(0, inf)")
+    trainable_vectors: bool = MISSING  # whether training changes them
+    vector_size: int = number("(0, inf)")  # dimension of a vector
+    # Standard deviation of the entries of a randomly drawn vector.
     embedding_std: float = number("(0, inf)")
 
 
 @dataclass
 class PairModelConfig(WordVectorConfig, ModelConfig):
-    """A model of sentence pairs.
+    """A model of sentence pairs."""
 
-    Attributes:
-        hidden_size: size of the states, per direction if there are two.
-        dropout: dropout probability.
-    """
-
-    hidden_size: int = number("(0, inf)")
-    dropout: float = number("[0, 1)")
+    hidden_size: int = number("(0, inf)")  # size of the states, per direction if there are two
+    dropout: float = number("[0, 1)")  # dropout probability
 
 
 @dataclass
@@ -98,33 +79,25 @@ class AttentionClassifierConfig(PairModelConfig):
 
 @dataclass
 class EsimConfig(PairModelConfig):
-    """ESIM, with a choice of how it aligns the words of the two sentences.
+    """ESIM, with a choice of how it aligns the words of the two sentences."""
 
-    Attributes:
-        alignment: ``words`` aligns each word on its own, with the mapping of the run;
-            ``sequential`` and ``matching`` are SparseMAP over structures and use no mapping. It is
-            left at ``words``, and unused, if the run has a ``structure``.
-        max_iter: most iterations of SparseMAP per pair.
-    """
-
+    # `words` aligns each word on its own, with the mapping of the run; `sequential` and `matching`
+    # are SparseMAP over structures and use no mapping. It is left at `words`, and unused, if the
+    # run has a `structure`.
     alignment: str = choice(("words", "sequential", "matching"))
-    max_iter: int = number("(0, inf)", 1000)
+    max_iter: int = number("(0, inf)", 1000)  # most iterations of SparseMAP per pair
 
 
 @dataclass
 class PairTaskConfig(TaskConfig):
-    """Settings of the two tasks on pairs of sentences: evaluation and stored examples.
-
-    Attributes:
-        evaluation_batch: number of pairs in an evaluation batch.
-        stored_examples: number of validation pairs, the first ones, whose weights are stored.
-        shown: hypotheses; the weights of all validation pairs with one of them are stored too.
-    """
+    """Settings of the two tasks on pairs of sentences: evaluation and stored examples."""
 
     selectors: ClassVar[tuple[str, ...]] = ("label_accuracy",)
 
-    evaluation_batch: int = number("(0, inf)", 128)
+    evaluation_batch: int = number("(0, inf)", 128)  # number of pairs in an evaluation batch
+    # Number of validation pairs, the first ones, whose weights are stored.
     stored_examples: int = number("[0, inf)", 200)
+    # Hypotheses; the weights of all validation pairs with one of them are stored too.
     shown: list[str] = field(default_factory=list)
 
 

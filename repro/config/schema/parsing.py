@@ -13,68 +13,49 @@ from repro.config.schema.run import RunConfig
 
 @dataclass
 class TreebankConfig(DataConfig):
-    """One treebank of one release of Universal Dependencies.
+    """One treebank of one release of Universal Dependencies."""
 
-    Attributes:
-        release: for example ``"2.0"``; the folder is ``ud-treebanks-v<release>``.
-        treebank: folder of the treebank, for example ``"UD_Vietnamese"``.
-        check_size: refuse a treebank whose number of sentences is not the known one.
-    """
-
-    release: str = identifier()
-    treebank: str = identifier()
-    check_size: bool = True
+    release: str = identifier()  # for example `"2.0"`; the folder is `ud-treebanks-v<release>`
+    treebank: str = identifier()  # folder of the treebank, for example `"UD_Vietnamese"`
+    check_size: bool = True  # refuse a treebank whose number of sentences is not the known one
 
 
 @dataclass
 class ParserConfig(ModelConfig):
-    """A bidirectional LSTM over words and tags that scores every arc.
+    """A bidirectional LSTM over words and tags that scores every arc."""
 
-    Attributes:
-        word_size: size of the word embeddings.
-        tag_size: size of the tag embeddings.
-        lstm_size: size of a state of one direction.
-        layers: number of layers of the LSTM.
-        arc_size: size of the hidden layer that scores an arc.
-        word_dropout: a training word of frequency f becomes unknown with probability
-            ``word_dropout / (word_dropout + f)``.
-    """
-
-    word_size: int = number("(0, inf)")
-    tag_size: int = number("(0, inf)")
-    lstm_size: int = number("(0, inf)")
-    layers: int = number("(0, inf)")
-    arc_size: int = number("(0, inf)")
+    word_size: int = number("(0, inf)")  # size of the word embeddings
+    tag_size: int = number("(0, inf)")  # size of the tag embeddings
+    lstm_size: int = number("(0, inf)")  # size of a state of one direction
+    layers: int = number("(0, inf)")  # number of layers of the LSTM
+    arc_size: int = number("(0, inf)")  # size of the hidden layer that scores an arc
+    # In training, a word of frequency f is unknown with probability `word_dropout / (word_dropout +
+    # f)`.
     word_dropout: float = number("[0, inf)")
 
 
 @dataclass
 class ParsingConfig(TaskConfig):
-    """Dependency parsing with gold words and tags.
-
-    Attributes:
-        reduction: reduction of the losses of a batch: ``sum`` or ``mean``.
-        tags: which tags the model reads: ``upos`` (universal) or ``xpos`` (of the treebank).
-        single_root: whether predicted trees have exactly one word below the root.
-        train_single_root: whether the loss compares the gold tree with such trees only.
-        evaluation_words: number of words in an evaluation batch, padding included.
-        candidate_iterations: most iterations of SparseMAP when candidate trees are analyzed.
-        stored_examples: number of validation sentences whose candidate trees are stored.
-        compared: number of training sentences, evenly spaced, whose candidate trees are counted at
-            each validation in addition to the validation sentences, for SparseMAP losses.
-        shown: further validation sentences whose candidate trees are stored, by their words.
-    """
+    """Dependency parsing with gold words and tags."""
 
     selectors: ClassVar[tuple[str, ...]] = ("uas",)
 
-    reduction: str = choice(("sum", "mean"))
+    reduction: str = choice(("sum", "mean"))  # reduction of the losses of a batch: `sum` or `mean`
+    # Which tags the model reads: `upos` (universal) or `xpos` (of the treebank).
     tags: str = choice(("upos", "xpos"))
-    single_root: bool = MISSING
+    single_root: bool = MISSING  # whether predicted trees have exactly one word below the root
+    # Whether the loss compares the gold tree with such trees only.
     train_single_root: bool = MISSING
+    # Number of words in an evaluation batch, padding included.
     evaluation_words: int = number("(0, inf)", 2000)
+    # Most iterations of SparseMAP when candidate trees are analyzed.
     candidate_iterations: int = number("(0, inf)", 100)
+    # Number of validation sentences whose candidate trees are stored.
     stored_examples: int = number("[0, inf)", 400)
+    # Number of training sentences, evenly spaced, whose candidate trees are counted at each
+    # validation in addition to the validation sentences, for SparseMAP losses.
     compared: int = number("[0, inf)", 200)
+    # Further validation sentences whose candidate trees are stored, by their words.
     shown: list[str] = field(default_factory=list)
 
 

@@ -30,17 +30,13 @@ class ScaleConfig:
 
 @dataclass
 class HardwareConfig:
-    """Device and parallelism of a run, which are not part of its identity.
+    """Device and parallelism of a run, which are not part of its identity."""
 
-    Attributes:
-        device: ``auto`` takes CUDA if it is available.
-        threads: CPU threads of one run, at least one; ``null`` takes every core.
-        parallel_runs: number of runs executed in parallel, on a GPU through MPS; 0 for one per
-            core, at most 12 on a GPU.
-    """
-
-    device: str = choice(("auto", "cpu", "cuda"), "auto")
+    device: str = choice(("auto", "cpu", "cuda"), "auto")  # `auto` takes CUDA if it is available
+    # CPU threads of one run, at least one; `null` takes every core.
     threads: int | None = number("[1, 1024]", None)
+    # Number of runs executed in parallel, on a GPU through MPS; 0 for one per core, at most 12 on a
+    # GPU.
     parallel_runs: int = number("[0, 1024]", 1)
 
 

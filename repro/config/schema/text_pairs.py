@@ -20,50 +20,35 @@ SEARCH_SETTINGS = frozenset(
 
 @dataclass
 class TextSettings:
-    """Settings for turning text into tokens.
+    """Settings for turning text into tokens."""
 
-    Attributes:
-        lowercase: lower-case both sides, before any other step.
-        strip_diacritics: sides whose diacritics are removed: ``none``, ``source``, ``target`` or
-            ``both``.
-        merges: number of merges of byte pair encoding; 0 keeps words whole.
-        joint: learn merges from both sides together.
-    """
-
-    lowercase: bool = False
+    lowercase: bool = False  # lower-case both sides, before any other step
+    # Sides whose diacritics are removed: `none`, `source`, `target` or `both`.
     strip_diacritics: str = choice(DIACRITICS, "none")
+    # Number of merges of byte pair encoding; 0 keeps words whole.
     merges: int = number("[0, inf)", 0)
-    joint: bool = True
+    joint: bool = True  # learn merges from both sides together
 
 
 @dataclass
 class EncodingSettings:
-    """Settings for turning tokens into ids.
+    """Settings for turning tokens into ids."""
 
-    Attributes:
-        vocabulary: largest number of symbols to keep per side, special ones not counted.
-        shared: use one vocabulary for both sides.
-        max_length: training pairs with a longer side are left out.
-    """
-
+    # Largest number of symbols to keep per side, special ones not counted.
     vocabulary: int = number("(0, inf)", 50_000)
-    shared: bool = False
-    max_length: int = number("(0, inf)", 50)
+    shared: bool = False  # use one vocabulary for both sides
+    max_length: int = number("(0, inf)", 50)  # training pairs with a longer side are left out
 
 
 @dataclass
 class TextPairsConfig(TextSettings, EncodingSettings, DataConfig):
-    """A corpus of text pairs and its preprocessing.
+    """A corpus of text pairs and its preprocessing."""
 
-    Attributes:
-        check_size: refuse a corpus whose number of pairs is not the expected one.
-        max_test_length: test pairs with more tokens on either side, counted before the split into
-            subwords, are left out of hypotheses, references and metrics; ``null`` keeps all.
-        tokenised: whether the files of ``folder`` are tokenized; published corpora declare it.
-    """
-
-    check_size: bool = True
+    check_size: bool = True  # refuse a corpus whose number of pairs is not the expected one
+    # Test pairs with more tokens on either side, counted before the split into subwords, are left
+    # out of hypotheses, references and metrics; `null` keeps all.
     max_test_length: int | None = number("(0, inf)", None)
+    # Whether the files of `folder` are tokenized; published corpora declare it.
     tokenised: bool = False
 
 
@@ -77,17 +62,14 @@ class TranslationDataConfig(TextPairsConfig):
 
 @dataclass
 class TextTaskConfig(TaskConfig):
-    """A task from text to text.
-
-    Attributes:
-        stored_examples: number of validation examples whose attention is stored for figures.
-        shown: sentences, source or target, of the papers' figures. The first pair with each of
-            them, in validation, test or training data, is stored too, without effect on metrics.
-    """
+    """A task from text to text."""
 
     selectors: ClassVar[tuple[str, ...]] = ("token_accuracy",)
 
+    # Number of validation examples whose attention is stored for figures.
     stored_examples: int = number("[0, inf)", 40)
+    # Sentences, source or target, of the papers' figures. The first pair with each of them, in
+    # validation, test or training data, is stored too, without effect on metrics.
     shown: list[str] = field(default_factory=list)
 
 
@@ -111,13 +93,9 @@ class TextRun(Seq2SeqRun):
 
 @dataclass
 class NmtConfig(TextTaskConfig):
-    """Machine translation.
+    """Machine translation."""
 
-    Attributes:
-        tuned_metric: metric by which ``decoding.tune_penalties`` selects on validation data:
-            ``bleu``, or ``bleu_lc`` on lower-cased tokens.
-    """
-
+    # By which `decoding.tune_penalties` selects; `bleu_lc` is on lower-cased tokens.
     tuned_metric: str = choice(("bleu", "bleu_lc"), "bleu")
 
 

@@ -22,23 +22,15 @@ _SPLITS = {VALIDATION: "validation", "test": "test", "train": "training", OWN_SP
 
 @dataclass(frozen=True)
 class FigureRun:
-    """Run of an experiment that a figure may show.
+    """Run of an experiment that a figure may show."""
 
-    Attributes:
-        row: label of its row.
-        seed: seed of the run.
-        value: value of the drawn metric.
-        folder: folder of the run.
-        own: whether the figure shows the texts of ``experiments/examples``, not of the corpus.
-        config: settings of the run.
-    """
-
-    row: str
-    seed: int
-    value: float
-    folder: RunFolder
+    row: str  # label of its row
+    seed: int  # seed of the run
+    value: float  # value of the drawn metric
+    folder: RunFolder  # folder of the run
+    # Whether the figure shows the texts of `experiments/examples`, not of the corpus.
     own: bool = False
-    config: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)  # settings of the run
 
     @property
     def examples(self) -> RunFolder:
@@ -53,19 +45,13 @@ class FigureRun:
 
 @dataclass(frozen=True)
 class FigureRuns:
-    """Runs of an experiment that a figure may show.
+    """Runs of an experiment that a figure may show."""
 
-    Attributes:
-        metric: ``drawing.best``, the metric by which runs are chosen.
-        prefer: ``drawing.prefer``, texts of the examples that are shown if the runs kept them.
-        best_of_rows: for each row, in order, the run with the largest value.
-        every: all runs, by row, then by seed.
-    """
-
-    metric: str
+    metric: str  # `drawing.best`, the metric by which runs are chosen
+    # `drawing.prefer`, texts of the examples that are shown if the runs kept them.
     prefer: Sequence[str]
-    best_of_rows: Sequence[FigureRun]
-    every: Sequence[FigureRun]
+    best_of_rows: Sequence[FigureRun]  # for each row, in order, the run with the largest value
+    every: Sequence[FigureRun]  # all runs, by row, then by seed
 
     @property
     def best(self) -> FigureRun:
