@@ -63,45 +63,28 @@ def html_report(
         return [{**chart, "page": addresses.get(chart["id"])} for chart in view.charts]
 
     judged = (one for paper in document.claims for one in (*paper.measured, *paper.unmeasured))
-    counts = Counter(one.verdict for one in judged)
+    found = Counter(one.verdict for one in judged)
     return _render(
         "report.html.j2",
         document=document,
-        style=Markup(template_text(STYLE)),
         **_script("report.js"),
         charts={one.sweep.anchor: embed(charts_of(one)) for one in document.sweeps if one.charts},
         others=others,
         linked={section.anchor for section in document.sections},
         drawings={anchor: Markup(svg.read_text(encoding="utf-8")) for anchor, svg in drawn.items()},
-        missing=MISSING,
-        failed=FAILED,
         addresses=addresses,
         margin_of=partial(margin_of, generated=generated),
-        ticks=TICKS,
-        **_matrix(document.matrix, "../"),
+        links={scale: f"../{scale}/report.html" for scale in SCALES},
         generated=generated,
-        verdict_word=verdict_word,
-        verdicts=[(one, counts[one]) for one in Verdict if counts[one]],
-        total=counts.total(),
-        claims_note=METHOD,
-        claims_warning=GENERATED if generated else "",
+        verdicts=[(one, found[one]) for one in Verdict if found[one]],
+        total=found.total(),
     )
 
 
 def html_index(lines: Sequence[Line], reports: Collection[str]) -> str:
     """Render the claims at all scales, with links to the reports of some."""
     links = {scale: f"{scale}/report.html" for scale in SCALES if scale in reports}
-    style = Markup(template_text(STYLE))
-    values = {**_matrix(lines, ""), "links": links, "style": style, "claims_note": METHOD}
-    return _render(
-        "index.html.j2", lines=lines, questions=answers(lines), summary=counts(lines), **values
-    )
-
-
-def _matrix(lines: Sequence[Line], above: str) -> dict[str, object]:
-    links = {scale: f"{above}{scale}/report.html" for scale in SCALES}
-    summary = counts(lines)
-    return {"scales": SCALES, "legend": LEGEND, "links": links, "matrix_summary": summary}
+    return _render("index.html.j2", lines=lines, links=links, questions=answers(lines))
 
 
 def html_run(
@@ -138,10 +121,8 @@ def html_page(name: str, data: object, code: str = "", **values: object) -> str:
 
     The page names its sources by a digest, which begins with ``code``, that of its data.
     """
-    script, css = _script(f"{name}.js"), Markup(template_text(STYLE))
-    digest = code + sources_digest(name)
-    page = {"data": embed(data), "digest": digest, "style": css, **script, **values}
-    return _render(f"{name}.html.j2", **page)
+    page = {"data": embed(data), "digest": code + sources_digest(name), **_script(f"{name}.js")}
+    return _render(f"{name}.html.j2", **page, **values)
 
 
 def sources_digest(name: str) -> str:
@@ -203,6 +184,18 @@ _ENVIRONMENT = Environment(
     loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined,
     trim_blocks=True, lstrip_blocks=True,
 )  # fmt: skip
+_ENVIRONMENT.globals |= {
+    "style": Markup(template_text(STYLE)),
+    "missing": MISSING,
+    "failed": FAILED,
+    "ticks": TICKS,
+    "scales": SCALES,
+    "legend": LEGEND,
+    "counts": counts,
+    "verdict_word": verdict_word,
+    "claims_note": METHOD,
+    "claims_warning": GENERATED,
+}
 # Headers must not break at their hyphens, other texts not between a letter and its hyphen, and
 # labels not beside the sign before a value.
 _ENVIRONMENT.filters["unbroken"] = lambda text: text.replace("-", "\N{NON-BREAKING HYPHEN}")
