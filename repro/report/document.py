@@ -442,7 +442,13 @@ def _signs(table: Table, records: Sequence[Measurement], everywhere: bool) -> It
         )
     if failed := [place for place, cell in cells if cell.failed]:
         yield f"{FAILED_MARK} a run failed: {'; '.join(failed)}."
-    yield _earlier_note(table, records, everywhere)
+    shown = {run.run_id for _, cell in cells for run in cell.runs}
+    if earlier := {one.epoch for one in records if one.earlier and one.run_id in shown}:
+        values = "Every value was" if everywhere else EARLIER
+        yield (
+            f"{values} computed by an earlier version of the code (numeric epoch "
+            f"{', '.join(map(str, sorted(earlier)))}); --fresh repeats these runs."
+        )
     if diverged := dict.fromkeys(record.run_id for record in records if record.diverged):
         yield f"{DIVERGED} the training diverged: {', '.join(diverged)}."
     if collapsed := [place for place, cell in cells if COLLAPSED in cell.marks]:
@@ -451,20 +457,6 @@ def _signs(table: Table, records: Sequence[Measurement], everywhere: bool) -> It
             f"{COLLAPSE_RANGES:g} times the range of the others, below every other one "
             f"({'; '.join(collapsed)})."
         )
-
-
-def _earlier_note(table: Table, records: Sequence[Measurement], everywhere: bool) -> str:
-    """Explain which values are from earlier code, with its epochs; blank without any."""
-    shown = {run.run_id for row in table.rows for cell in row.cells for run in cell.runs}
-    earlier = [one for one in records if one.earlier and one.run_id in shown]
-    if not earlier:
-        return ""
-    values = "Every value was" if everywhere else EARLIER
-    epochs = ", ".join(map(str, sorted({one.epoch for one in earlier})))
-    return (
-        f"{values} computed by an earlier version of the code (numeric epoch {epochs}); "
-        "--fresh repeats these runs."
-    )
 
 
 def _metric_facts(table: Table) -> list[tuple[str, str]]:

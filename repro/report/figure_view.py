@@ -24,7 +24,7 @@ class FigureView:
 
 
 def figure_view(
-    results_dir: Path, scale: str, experiment: Experiment, data: FigureData, home: str = ""
+    results_dir: Path, scale: str, experiment: Experiment, data: FigureData, home: str
 ) -> FigureView:
     """Collect what the report says about a figure, whose files may be at ``home``, another scale.
 
@@ -35,7 +35,6 @@ def figure_view(
     said = (plan.published if plan else "").removeprefix(f"{experiment.place.split(',')[0]}: ")
     published = f"In the paper: {said}" if said else ""
     caption = plan.caption if plan else ""
-    home = home or scale
     svg = figure_path(results_dir, home, experiment.name, "svg")
     with refuse_malformed(experiment.name):
         parts = (caption, kind.remark(data.example), choice_in_words(data.example))

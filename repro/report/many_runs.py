@@ -55,7 +55,7 @@ def list_page(archive: Archive) -> str:
         shown = [one for one in member.overrides if one.partition("=")[0] not in _GROUPS]
         rows.append({
             "run": record.run_id,
-            **{group: _choice(record, group) for group in ("task", "mapping", "loss")},
+            **_choices(record),
             "scale": record.scale,
             "seed": record.seed,
             "main": main_metric([record]),
@@ -106,7 +106,9 @@ def comparison(folder: Path, found: Mapping[str, Any], file: Path) -> str:
     for run, label, place in zip(found["runs"], _labels(found), places, strict=True):
         record = known[run]
         home = run_folder(folder, record.scale, run)
-        row = compared_run(record, home, label, _page(folder, record, file.parent))
+        page = scale_dir(folder, record.scale) / PAGES / f"{run}.html"
+        address = quote(os.path.relpath(page, file.parent)) if page.exists() else None
+        row = compared_run(record, home, label, address)
         values = {key: each[place] for key, each in found["settings"].items()}
         settings = {key: text_of(value) for key, value in values.items() if value is not None}
         rows.append({**row, "settings": settings, "group": "runs"})
@@ -140,15 +142,13 @@ def _labels(found: Mapping[str, Any]) -> list[str]:
 
 def label_of(record: Record) -> str:
     """Name a run by its task, mapping, loss and seed, or by its kind."""
-    choices = [_choice(record, group) for group in ("task", "mapping", "loss")]
     last = record.kind if record.seed is None else f"seed {record.seed}"
-    return ", ".join([*dict.fromkeys(filter(None, choices)), last])
+    return ", ".join([*dict.fromkeys(filter(None, _choices(record).values())), last])
 
 
-def _choice(record: Record, group: str) -> str | None:
-    """Return the name of the choice of a group of settings, None if a run has none."""
-    found = record.settings.get(f"{group}.name", record.settings.get(group))
-    return None if found is None else str(found)
+def _choices(record: Record) -> dict[str, str | None]:
+    """Return the names of the choices of groups of settings, None where a run has none."""
+    return {group: record.settings.get(f"{group}.name") for group in ("task", "mapping", "loss")}
 
 
 def _metrics(record: Record) -> dict[str, float]:
@@ -161,9 +161,3 @@ def _facts(rows: Iterable[Row]) -> dict[str, Any]:
     names = {name for row in rows for name in row["metrics"]}
     found = {name: metric_of(name) for name in main_first(names, None)}
     return {n: {"digits": m.digits, "higher": m.higher_is_better} for n, m in found.items()}
-
-
-def _page(results_dir: Path, record: Record, start: Path) -> str | None:
-    """Return the address of the page of a run relative to a folder, None if there is none."""
-    page = scale_dir(results_dir, record.scale) / PAGES / f"{record.run_id}.html"
-    return quote(os.path.relpath(page, start)) if page.exists() else None

@@ -148,7 +148,8 @@ def test_the_section_names_the_runs_of_every_row(
     example = LONGER.gather(runs_of(runs("a|b|c", "a|b|c", "a|b|c")))
     example["runs"] = {"softmax": "aa", "fusedmax": "bb"}
     data = FigureData("paper2020/figure9", "longer_summary", example, record=make_record())
-    assert "softmax aa, fusedmax bb" in figure_view(tmp_path, "demo", figure_experiment, data).run
+    view = figure_view(tmp_path, "demo", figure_experiment, data, "demo")
+    assert "softmax aa, fusedmax bb" in view.run
 
 
 def test_sentences_of_other_splits_are_shown_on_request_only() -> None:

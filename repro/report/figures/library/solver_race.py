@@ -1,11 +1,8 @@
 """Solvers of SparseMAP on one random tree problem: Niculae et al. (2018), Figure 2."""
 
 import warnings
-from collections.abc import Sequence
 from math import log10
 from typing import TYPE_CHECKING, Any
-
-from matplotlib.axes import Axes
 
 from repro.report.figures.canvas import INK, Canvas, plain_axes
 from repro.report.figures.kinds import Figure, FigureRuns, Row
@@ -81,10 +78,12 @@ class SolverRace(Figure):
         canvas = Canvas(8.2, 3.1)
         panels = canvas.subplots(1, 2)
         for name, history in data["solvers"].items():
+            label, color, dashes = _LOOKS[name]
             counts = range(1, len(history["distance"]) + 1)
             distances = [max(distance, FLOOR) for distance in history["distance"]]
             for axes, heights in zip(panels, (distances, history["trees"]), strict=True):
-                _curve(axes, name, counts, heights)
+                axes.plot(counts, heights, color=color, ls=dashes, lw=1.6, label=label)
+                axes.plot(counts[-1], heights[-1], color=color, marker="o", ms=4)
         for axes, title in zip(
             panels, ("distance from the maximum", "trees in the solution"), strict=True
         ):
@@ -103,12 +102,6 @@ class SolverRace(Figure):
 def _power(value: float, _place: int) -> str:
     """Format a power of ten."""
     return "10" + str(round(log10(value))).translate(EXPONENTS)
-
-
-def _curve(axes: Axes, name: str, x: Sequence[float], y: Sequence[float]) -> None:
-    label, color, dashes = _LOOKS[name]
-    axes.plot(x, y, color=color, ls=dashes, lw=1.6, label=label)
-    axes.plot(x[-1], y[-1], color=color, marker="o", ms=4)
 
 
 FIGURES = {"solver_race": SolverRace()}
