@@ -1,7 +1,9 @@
 """Errors that the command line shows as one line instead of a traceback, and text to show."""
 
 import difflib
+import logging
 import re
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -33,6 +35,12 @@ def refused_option(option: str, command: str) -> str:
     return (
         f"no option --{name}; a setting is {name}=VALUE, and repro {command} --help lists options"
     )
+
+
+def say(text: str) -> None:
+    """Print a line on standard error, unless ``-q`` asks for failures only."""
+    if logging.getLogger("repro").isEnabledFor(logging.INFO):
+        print(text, file=sys.stderr)
 
 
 def require_utf8(text: str) -> None:

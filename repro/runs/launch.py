@@ -4,7 +4,6 @@ A sweeper decides which runs there are, a launcher where they are computed. The 
 read from its folder, whichever process computed it: the two exchange nothing else.
 """
 
-import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +33,7 @@ from repro.config.compose import (
     to_run_config,
 )
 from repro.config.errors import ConfigError
+from repro.errors import say
 from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.labels import counted
 from repro.results.sweeps import swept, write_sweep
@@ -391,7 +391,7 @@ def record_sweeps(jobs: Sequence[Job]) -> None:
         overrides, names = [job.overrides for job in mine], [job.run_id for job in mine]
         sweep = swept(overrides, names, scale, config.name)
         write_sweep(config.results_path, sweep)
-        _say(f"sweep {sweep.name}, shown by: repro report scale={scale} --sweep {sweep.name}")
+        say(f"sweep {sweep.name}, shown by: repro report scale={scale} --sweep {sweep.name}")
 
 
 def list_artefacts(outcomes: Sequence[Outcome]) -> None:
@@ -403,10 +403,4 @@ def list_artefacts(outcomes: Sequence[Outcome]) -> None:
             archive = archive_of(scale.parent, scale.name)
             found.update(archive.artefacts_of(RunFolder(outcome.folder).read_record()))
     for name, count in found.items():
-        _say(f"fills cells of {name} ({counted(count, 'run')})")
-
-
-def _say(text: str) -> None:
-    """Print a line, unless ``-q`` asks for failures only."""
-    if logging.getLogger("repro").isEnabledFor(logging.INFO):
-        print(text, file=sys.stderr)
+        say(f"fills cells of {name} ({counted(count, 'run')})")

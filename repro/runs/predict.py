@@ -2,7 +2,6 @@
 
 import io
 import json
-import logging
 import os
 import re
 import stat
@@ -20,6 +19,7 @@ from repro.atomic import atomic_write_bytes
 from repro.config.compose import RESTORED_CHANGES
 from repro.config.errors import ConfigError
 from repro.data.files import decoded_lines
+from repro.errors import say
 from repro.prediction import Prediction, Wanted
 from repro.results import ResultsError
 
@@ -85,20 +85,16 @@ def print_predictions(parsed: Namespace, results_dir: Path) -> None:
     if parsed.best is not None:
         names = [best_run(results_dir, parsed.best, filters)]
     runs = [load_run(name, *changes, results_dir=results_dir) for name in names]
-    if parsed.best is not None and logging.getLogger("repro").isEnabledFor(logging.INFO):
-        print(f"best: {runs[0]!r}", file=sys.stderr)
+    if parsed.best is not None:
+        say(f"best: {runs[0]!r}")
     several, drawn = len(runs) > 1, list[Mapping[str, Prediction]]()
     for run in runs:
         twice = [one.label for one in runs].count(run.label) > 1
         label = f"{run.label}, {run.run_id}" if twice else run.label
         for place, prediction in enumerate(_predictions(run, parsed.text, path, wanted)):
-            if (
-                parsed.text
-                and prediction.unknown
-                and logging.getLogger("repro").isEnabledFor(logging.INFO)
-            ):
+            if parsed.text and prediction.unknown:
                 words = ", ".join(dict.fromkeys(prediction.unknown))
-                print(f"unknown to run {run.run_id}: {words}", file=sys.stderr)
+                say(f"unknown to run {run.run_id}: {words}")
             if parsed.json:
                 row = {"run": run.run_id, **prediction.described()}
                 print(json.dumps(row, ensure_ascii=False))
