@@ -6,7 +6,7 @@ from repro.mappings import MappingSpec
 
 
 def plain(function, spec: MappingSpec):
-    """``function`` of a spec (its function, module or reference), called with scores only."""
+    """``function`` (of a spec or its reference, or a module) called with scores only."""
     if not spec.bounded:
         return function
     return lambda scores, **how: function(scores, torch.ones_like(scores), **how)

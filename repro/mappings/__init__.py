@@ -15,7 +15,6 @@ from typing import Any
 
 from torch import Tensor
 
-from repro.mappings import _bounded, _entmax, _grouped, _norm
 from repro.mappings._bounded import Budget, Csoftmax, Csparsemax, budget, csoftmax, csparsemax
 from repro.mappings._entmax import entmax, entmax15, softmax, sparsemax
 from repro.mappings._grouped import Fusedmax, Oscarmax, fusedmax, oscarmax
@@ -75,9 +74,8 @@ class MappingSpec:
         name: key in configuration, tables and figures.
         module: callable that creates the module, from its settings as keywords.
         function: the public function, called as ``function(scores, mask=None, dim=-1)``.
-        reference: slow implementation on the last axis in float64 to test against.
         sparse: whether it returns exact zeros on finite scores.
-        bounded: whether function, module and reference take upper bounds as second argument.
+        bounded: whether function and module take upper bounds as second argument.
         sequential: whether the order of the entries matters; then even an allowed entry of mass
             zero separates its neighbors.
         kernel: whether it has kernels.
@@ -86,7 +84,6 @@ class MappingSpec:
     name: str
     module: Callable[..., ProbabilityMap]
     function: Callable[..., Tensor] = _undeclared
-    reference: Callable[..., Tensor] = _undeclared
     sparse: bool = True
     bounded: bool = False
     sequential: bool = False
@@ -94,20 +91,15 @@ class MappingSpec:
 
 
 MAPPINGS: dict[str, MappingSpec] = {spec.name: spec for spec in (
-    MappingSpec("softmax", Softmax, softmax, _entmax.softmax_by_definition, sparse=False),
-    MappingSpec("sparsemax", Sparsemax, sparsemax, _entmax.sparsemax_by_sorting, kernel=True),
-    MappingSpec("entmax", Entmax, entmax, _entmax.entmax_by_bisection, kernel=True),
-    MappingSpec("fusedmax", Fusedmax, fusedmax, _grouped.fusedmax_by_splitting,
-                sequential=True, kernel=True),
-    MappingSpec("oscarmax", Oscarmax, oscarmax, _grouped.oscarmax_by_pooling, kernel=True),
-    MappingSpec("sq_pnorm_max", SqPnormMax, sq_pnorm_max, _norm.sq_pnorm_max_by_bisection,
-                kernel=True),
-    MappingSpec("csoftmax", Csoftmax, csoftmax, _bounded.csoftmax_by_bisection,
-                sparse=False, bounded=True, kernel=True),
-    MappingSpec("csparsemax", Csparsemax, csparsemax, _bounded.csparsemax_by_bisection,
-                bounded=True, kernel=True),
-    MappingSpec("normmax", Normmax, normmax, _norm.normmax_by_bisection),
-    MappingSpec("budget", partial(Budget, k=1.0), partial(budget, k=1.0),
-                _bounded.budget_by_bisection, kernel=True),
+    MappingSpec("softmax", Softmax, softmax, sparse=False),
+    MappingSpec("sparsemax", Sparsemax, sparsemax, kernel=True),
+    MappingSpec("entmax", Entmax, entmax, kernel=True),
+    MappingSpec("fusedmax", Fusedmax, fusedmax, sequential=True, kernel=True),
+    MappingSpec("oscarmax", Oscarmax, oscarmax, kernel=True),
+    MappingSpec("sq_pnorm_max", SqPnormMax, sq_pnorm_max, kernel=True),
+    MappingSpec("csoftmax", Csoftmax, csoftmax, sparse=False, bounded=True, kernel=True),
+    MappingSpec("csparsemax", Csparsemax, csparsemax, bounded=True, kernel=True),
+    MappingSpec("normmax", Normmax, normmax),
+    MappingSpec("budget", partial(Budget, k=1.0), partial(budget, k=1.0), kernel=True),
 )}  # fmt: skip
 """All mappings by name."""

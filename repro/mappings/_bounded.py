@@ -22,7 +22,6 @@ from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._box import AT_UPPER, AT_ZERO, INTERIOR, bounded_softmax, box_projection
 from repro.mappings._conjugate import WithGradient, tsallis
 from repro.mappings._entmax import on_support
-from repro.mappings._reference import at_threshold
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import in_torch
 from repro.mappings.modules import ProbabilityMap
@@ -417,20 +416,3 @@ class Budget(ProbabilityMap):
         if isinstance(self.k, Tensor) or self.k != 1:
             raise ValueError(f"a budget has a loss with k=1 only, got {self.k}")
         return 0.0
-
-
-def csoftmax_by_bisection(scores: Tensor, upper: Tensor) -> Tensor:
-    """Compute constrained softmax of the last axis: ``min(exp(z - τ), u)``."""
-    bound = upper.double()
-    return at_threshold(lambda heights: torch.minimum(heights.exp(), bound), scores, 1.0)
-
-
-def csparsemax_by_bisection(scores: Tensor, upper: Tensor) -> Tensor:
-    """Compute constrained sparsemax of the last axis: ``clip(z - τ, 0, u)``."""
-    bound = upper.double()
-    return at_threshold(lambda heights: torch.minimum(heights.clamp(min=0), bound), scores, 1.0)
-
-
-def budget_by_bisection(scores: Tensor, k: float = 1.0) -> Tensor:
-    """Compute the budget mapping of the last axis: ``clip(z - τ, 0, 1)``, which sums to ``k``."""
-    return at_threshold(lambda heights: heights.clamp(0, 1), scores, k)

@@ -21,7 +21,6 @@ from repro.mappings._arguments import (
     to_last,
 )
 from repro.mappings._autograd import DifferentiableFunction
-from repro.mappings._reference import at_threshold
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import in_torch
@@ -414,27 +413,3 @@ def decay_curvature(theta: Tensor) -> Tensor:
     """Return ``κ(θ) = (1 - e^{-θ} (1 + θ)) / θ²``, one half at zero."""
     terms = [(-1) ** k * (k + 1) / math.factorial(k + 2) for k in range(_TERMS)]
     return _with_series(theta, lambda t: (1 - torch.exp(-t) * (1 + t)) / t.square(), terms)
-
-
-def softmax_by_definition(scores: Tensor) -> Tensor:
-    """Compute softmax of the last axis."""
-    powers = (scores.double() - scores.double().amax(-1, keepdim=True)).exp()
-    return powers / powers.sum(-1, keepdim=True)
-
-
-def sparsemax_by_sorting(scores: Tensor) -> Tensor:
-    """Compute sparsemax of the last axis; Martins & Astudillo (2016), Algorithm 1."""
-    centered = scores.double() - scores.double().amax(-1, keepdim=True)
-    ordered = centered.sort(-1, descending=True).values
-    ranks = torch.arange(1, ordered.size(-1) + 1, dtype=torch.float64)
-    thresholds = (ordered.cumsum(-1) - 1) / ranks
-    size = (ordered > thresholds).sum(-1, keepdim=True)
-    return (centered - thresholds.gather(-1, size - 1)).clamp(min=0)
-
-
-def entmax_by_bisection(scores: Tensor, alpha: float = 1.5, passes: int = 200) -> Tensor:
-    """Compute α-entmax of the last axis; Peters et al. (2019), Algorithm 1."""
-    exponent = 1 / (alpha - 1)
-    scaled = (scores.double() - scores.double().amax(-1, keepdim=True)) / exponent
-    powers = at_threshold(lambda heights: heights.clamp(min=0) ** exponent, scaled, 1.0, passes)
-    return powers / powers.sum(-1, keepdim=True)

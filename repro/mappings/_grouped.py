@@ -23,7 +23,7 @@ from repro.mappings._arguments import (
 )
 from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._conjugate import tsallis
-from repro.mappings._entmax import sparsemax, sparsemax_by_sorting
+from repro.mappings._entmax import sparsemax
 from repro.mappings._segments import decreasing_blocks, group_means, saturated
 from repro.mappings._threshold import sparsemax_powers
 from repro.mappings.kernels import dispatch
@@ -306,59 +306,3 @@ class Oscarmax(ProbabilityMap):
         if self.variant == "paper":
             raise ValueError("only variant='exact' of oscarmax is a maximizer and has a value")
         return super().conjugate_centered(centered, probs, dim)
-
-
-def fusedmax_by_splitting(scores: Tensor, lam: float = 0.1) -> Tensor:
-    """Compute fusedmax of the last axis: total variation by its level sets, then sparsemax."""
-    centered = scores.double() - scores.double().amax(-1, keepdim=True)
-    rows = centered.reshape(-1, scores.size(-1)).tolist()
-    levels = [_split(row, 0, 0, lam) for row in rows]
-    return sparsemax_by_sorting(torch.tensor(levels, dtype=torch.float64).view(scores.shape))
-
-
-def _split(row: list[float], left: int, right: int, lam: float) -> list[float]:
-    """Return the proximal operator of ``λ Σ |y_{i+1} - y_i|`` at a part of a row.
-
-    The neighbors outside it, ``left`` and ``right``, are above (1), below (-1) or missing (0). The
-    optimal set of entries above the best constant level is found. If it is empty or everything, the
-    solution is that constant; otherwise each run inside or outside the set is solved on its own.
-    """
-    level = (sum(row) + lam * (left + right)) / len(row)
-    above = _cheapest_labels([level - x for x in row], left, right, lam)
-    if len(set(above)) == 1:
-        return [level] * len(row)
-    ends = [i for i in range(1, len(row)) if above[i] != above[i - 1]]
-    levels: list[float] = []
-    for start, stop in zip([0, *ends], [*ends, len(row)], strict=True):
-        before = left if start == 0 else 2 * above[start - 1] - 1
-        after = right if stop == len(row) else 2 * above[stop] - 1
-        levels += _split(row[start:stop], before, after, lam)
-    return levels
-
-
-def _cheapest_labels(costs: list[float], left: int, right: int, lam: float) -> list[int]:
-    """Find the 0/1 labels of least cost: that of the ones plus ``λ`` per change (Viterbi)."""
-    best = [lam * (left == 1), lam * (left == -1) + costs[0]]
-    pointers = []
-    for cost in costs[1:]:
-        stay = [best[b] <= best[1 - b] + lam + 1e-13 for b in (0, 1)]
-        pointers.append([b if stay[b] else 1 - b for b in (0, 1)])
-        best = [min(best[0], best[1] + lam), min(best[1], best[0] + lam) + cost]
-    ends = best[0] + lam * (right == 1), best[1] + lam * (right == -1)
-    labels = [int(ends[1] < ends[0] - 1e-13)]
-    for pointer in reversed(pointers):
-        labels.append(pointer[labels[-1]])
-    return labels[::-1]
-
-
-def oscarmax_by_pooling(scores: Tensor, lam: float = 0.01) -> Tensor:
-    """Compute oscarmax of the last axis: sort, pool adjacent violators, project."""
-    from scipy.optimize import isotonic_regression  # slow to import
-
-    centered = scores.double() - scores.double().amax(-1, keepdim=True)
-    ordered, permutation = centered.sort(-1, descending=True)
-    raised = ordered + lam * torch.arange(scores.size(-1), dtype=torch.float64)
-    rows = raised.reshape(-1, scores.size(-1)).tolist()
-    levels = [isotonic_regression(row, increasing=False).x.tolist() for row in rows]
-    pooled = torch.tensor(levels, dtype=torch.float64).view(scores.shape)
-    return sparsemax_by_sorting(pooled.gather(-1, permutation.argsort(-1)))

@@ -31,7 +31,6 @@ from repro.mappings._arguments import (
 from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._conjugate import WithGradient
 from repro.mappings._entmax import on_support, sparsemax
-from repro.mappings._reference import at_threshold
 from repro.mappings._threshold import entmax15_powers, entmax_powers
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import in_torch
@@ -346,23 +345,3 @@ def sq_pnorm_max_backward(probs: Tensor, vector: Tensor, p: float) -> Tensor:
     inner = (probs * vector).sum(-1, keepdim=True)
     mean = (ones * vector).sum(-1, keepdim=True) / total
     return slope * vector - share * inner - ones * mean
-
-
-def sq_pnorm_max_by_bisection(scores: Tensor, p: float = 1.5) -> Tensor:
-    """Compute sq-pnorm-max of the last axis from its optimality conditions."""
-    dual = p / (p - 1)
-
-    def response(heights: Tensor) -> Tensor:
-        above = heights.clamp(min=0)
-        return above.pow(dual - 1) * above.pow(dual).sum(-1, keepdim=True).pow(2 / dual - 1)
-
-    powers = at_threshold(response, scores, 1.0)
-    return powers / powers.sum(-1, keepdim=True)
-
-
-def normmax_by_bisection(scores: Tensor, alpha: float = 2.0) -> Tensor:
-    """Compute α-normmax of the last axis from its optimality conditions."""
-    exponent = alpha / (alpha - 1)
-    filled = at_threshold(lambda heights: heights.clamp(min=0) ** exponent, scores, 1.0)
-    powers = filled ** (1 / alpha)
-    return powers / powers.sum(-1, keepdim=True)

@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from mapping_references import (
+    budget_by_bisection,
+    csoftmax_by_bisection,
+    csparsemax_by_bisection,
+    fusedmax_by_splitting,
+    oscarmax_by_pooling,
+)
 from torch import Tensor
 
 from benchmarks.accuracy import Case, extended
 from benchmarks.high_precision import Row, powers, scatter
 from repro import mappings
-from repro.mappings._bounded import (
-    budget_by_bisection,
-    csoftmax_by_bisection,
-    csparsemax_by_bisection,
-)
-from repro.mappings._grouped import fusedmax_by_splitting, oscarmax_by_pooling
 
 
 def sq_pnorm_max(scores: Row, p: float) -> Row:

@@ -9,11 +9,11 @@ import pytest
 import torch
 from accuracy_cases import OTHERS
 from hard_rows import hard_rows, tied_above_two
+from mapping_references import sparsemax_by_sorting
 
 from benchmarks import high_precision
 from benchmarks.accuracy import CASES, measure
 from repro.mappings import csparsemax, entmax, fusedmax, sparsemax
-from repro.mappings._entmax import sparsemax_by_sorting
 from repro.mappings.kernels import dispatch
 
 pytestmark = pytest.mark.skipif(

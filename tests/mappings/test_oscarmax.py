@@ -7,13 +7,13 @@ import pytest
 import torch
 from drawn import draw, leaf
 from hard_rows import hard_rows
+from mapping_references import sparsemax_by_sorting
 from scipy.optimize import isotonic_regression
 from structured_oracles import oscar_rows, simplex_program
 from tolerances import ABSOLUTE, GRADIENT, LOSS, assert_close
 from torch.autograd import gradcheck, gradgradcheck
 
 from repro.mappings import Oscarmax, fusedmax, oscarmax, sparsemax
-from repro.mappings._entmax import sparsemax_by_sorting
 from repro.mappings._segments import decreasing_blocks
 
 INF = math.inf

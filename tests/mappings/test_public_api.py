@@ -37,8 +37,7 @@ SIGNATURES = {
     "ProbabilityMap.omega": "self, probs, dim=-1",
     "ProbabilityMap.conjugate_centered": "self, centered, probs, dim=-1",
     "MappingSpec": (
-        "name, module, function=..., reference=..., sparse=True, bounded=False, sequential=False,"
-        " kernel=False"
+        "name, module, function=..., sparse=True, bounded=False, sequential=False, kernel=False"
     ),
 }
 

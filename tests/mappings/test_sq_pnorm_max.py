@@ -4,11 +4,12 @@ import pytest
 import torch
 from drawn import draw, leaf
 from hard_rows import hard_rows
+from mapping_references import sq_pnorm_max_by_bisection
 from tolerances import ABSOLUTE, SUM, assert_close
 from torch.autograd import gradcheck, gradgradcheck
 
 from repro.mappings import sparsemax, sq_pnorm_max
-from repro.mappings._norm import PnormFunction, sq_pnorm_max_by_bisection
+from repro.mappings._norm import PnormFunction
 
 NORMS = (1.1, 1.3, 1.5, 1.8)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from mapping_references import REFERENCES
 
-from repro.mappings import MAPPINGS
 from repro.report import mapping_page
 from repro.report.mapping_page import _SLIDERS, REACH, SIZE, write_mapping_page
 
@@ -20,7 +20,7 @@ def test_the_page_shows_what_references_compute(place: int) -> None:
     assert found is not None
     data = json.loads(found[1])
     name, argument, *_ = _SLIDERS[place]
-    shown, reference = data["mappings"][place], MAPPINGS[name].reference
+    shown, reference = data["mappings"][place], REFERENCES[name]
     step = len(shown["values"]) // 4
     setting = {argument: shown["values"][step]}
     scores = torch.tensor([[t, 0.0] for t in data["t"]], dtype=torch.float64)

@@ -4,11 +4,12 @@ import math
 
 import pytest
 import torch
+from mapping_references import entmax_by_bisection
 from pairwise import pairwise
 from tolerances import ABSOLUTE, GRADIENT, assert_close
 
 from repro.mappings import entmax, sparsemax
-from repro.mappings._entmax import apply_jacobian, curvature_in_r, entmax_by_bisection
+from repro.mappings._entmax import apply_jacobian, curvature_in_r
 from repro.mappings.kernels import dispatch
 
 pytestmark = pytest.mark.usefixtures("poisoned")
