@@ -136,11 +136,6 @@ FREQUENT = {
 """Paradigms in every corpus of a language; those of velisk have a suppletive past."""
 
 
-def drovan_pasts(lemma: str) -> set[str]:
-    """Return every possible past of a verb of drovan: two after a sonorant, else one."""
-    return {lemma + "ed", lemma + "t"} if lemma.endswith(SONORANTS) else {lemma + "ed"}
-
-
 TRAIN_HIGH, TRAIN_MEDIUM, DEV, TEST = 240, 60, 40, 40
 
 
