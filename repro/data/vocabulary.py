@@ -56,12 +56,6 @@ class Vocabulary:
     def __contains__(self, token: str) -> bool:
         return token in self._ids
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vocabulary) and self.tokens == other.tokens
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.tokens))
-
     def encode(self, tokens: Iterable[str]) -> list[int]:
         """Return the ids of ``tokens``, ``UNK`` for unknown ones and those that look special."""
         ids = (self._ids.get(token, self.UNK) for token in tokens)
