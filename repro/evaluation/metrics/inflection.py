@@ -55,16 +55,9 @@ class InflectedForms:
 
 def levenshtein(first: Sequence[str], second: Sequence[str]) -> int:
     """Compute the least number of insertions, deletions and substitutions between strings."""
-    if first == second:
-        return 0
-    previous = list(range(len(second) + 1))
-    for row, left in enumerate(first, start=1):
-        current = [row]
-        for column, right in enumerate(second, start=1):
-            replaced = previous[column - 1] + (left != right)
-            current.append(min(previous[column] + 1, current[-1] + 1, replaced))
-        previous = current
-    return previous[-1]
+    from nltk.metrics.distance import edit_distance  # slow to import
+
+    return 0 if first == second else int(edit_distance(first, second))
 
 
 def _by_form(compare: Callable[[str, str], float], forms: InflectedForms) -> Statistics:
