@@ -87,9 +87,9 @@ def _operation(typing: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any
     return define
 
 
-def _constant(values: Iterable[int], element: ir.Type = _HALF) -> ir.Constant:
+def _constant(values: Iterable[int]) -> ir.Constant:
     values = list(values)
-    return ir.Constant(ir.VectorType(element, len(values)), values)
+    return ir.Constant(ir.VectorType(_HALF, len(values)), values)
 
 
 def _spread(builder: Any, kind: ir.VectorType, value: Any) -> Any:
