@@ -190,12 +190,12 @@ class Predictions:
     """Predictions of the model for a split.
 
     Attributes:
-        predicted: index of the predicted label of each pair.
+        labels: gold and predicted label of each pair.
         loss: mean loss per pair.
         nonzeros: percentage of weights that are nonzero.
     """
 
-    predicted: list[int]
+    labels: Labels
     loss: float
     nonzeros: float
 
@@ -270,7 +270,7 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
     def validate(self) -> Validation:
         """Compute accuracy, mean loss and the percentage of nonzero weights on validation data."""
         found = self.predict_split(self.data.dev)
-        accuracy = METRICS["label_accuracy"].value(self._labels(self.data.dev, found))
+        accuracy = METRICS["label_accuracy"].value(found.labels)
         metrics = {"label_accuracy": accuracy, self.nonzeros: found.nonzeros}
         return Validation(found.loss, metrics)
 
@@ -279,11 +279,10 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
         whole = Evaluation({}, {})
         for name, split in (("dev", self.data.dev), ("test", self.data.test)):
             found = self.predict_split(split)
-            labels = self._labels(split, found)
-            whole.update(score_outputs(name, labels))
+            whole.update(score_outputs(name, found.labels))
             whole.values[f"{name}/{self.nonzeros}"] = found.nonzeros
             whole.values[f"{name}/label_loss"] = found.loss
-            rows = zip(split.examples, labels.predicted, strict=True)
+            rows = zip(split.examples, found.labels.predicted, strict=True)
             write_rows(
                 folder.predictions / f"{name}.jsonl",
                 ({"id": example.pair_id, "label": label} for example, label in rows),
@@ -324,9 +323,10 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
             nonzero, cells = nonzero + counted[0], cells + counted[1]
         parts = distributed.gather((total, nonzero, cells))
         total, nonzero, cells = (sum(part) for part in zip(*parts, strict=True))
-        merged = distributed.merge(predicted)
-        labels = [merged[place] for place in range(len(merged))]
-        return Predictions(labels, total / len(labels), 100.0 * nonzero / cells)
+        merged, names = distributed.merge(predicted), self.data.labels
+        gold = [names[example.label] for example in split.examples]
+        chosen = [names[merged[place]] for place in range(len(merged))]
+        return Predictions(Labels(gold, chosen), total / len(merged), 100.0 * nonzero / cells)
 
     def preparation(self) -> dict[str, Any]:
         """Return the vocabulary and the labels; see ``Predictor``."""
@@ -395,8 +395,3 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
         batches = ordered_batches([keys[place] for place in places], size)
         chosen = [[places[number] for number in batch] for batch in batches]
         return LazyBatches(chosen, lambda rows: split.collate(rows).to(self.device))
-
-    def _labels(self, split: EncodedPairs, found: Predictions) -> Labels:
-        names = self.data.labels
-        gold = [names[example.label] for example in split.examples]
-        return Labels(gold, [names[label] for label in found.predicted])

@@ -100,7 +100,7 @@ def test_weights_are_counted_over_real_words(root: Path) -> None:
         assert tuple(row["premise"]) == example.premise
         assert len(row["weights"]) == len(example.premise)
         assert sum(row["weights"]) == pytest.approx(1, abs=1e-6)
-        assert row["predicted"] == LABELS[found.predicted[row["index"]]]
+        assert row["predicted"] == found.labels.predicted[row["index"]]
 
 
 def test_hypotheses_of_the_paper_are_kept_wherever_they_stand(root: Path, task: SnliTask) -> None:
