@@ -94,12 +94,7 @@ class Seq2SeqBatch(_PaddedBatch):
 
 
 def collate(pairs: Sequence[Pair], indices: Sequence[int]) -> Seq2SeqBatch:
-    """Pad the pairs at ``indices`` and append ``EOS`` to every target.
-
-    Args:
-        pairs: the whole split.
-        indices: positions in ``pairs``, in the order of the rows.
-    """
+    """Pad the pairs at ``indices`` of a split, in this order; append ``EOS`` to every target."""
     chosen = [pairs[index] for index in indices]
     sources = [torch.tensor(pair.source) for pair in chosen]
     targets = [torch.tensor([*pair.target, Vocabulary.EOS]) for pair in chosen]
@@ -234,13 +229,7 @@ def epoch_batches(
     """Draw shuffled batches of examples of similar length, every example once.
 
     The examples are shuffled, cut into pools of 50 batches, sorted by length inside each pool
-    and cut into batches, whose order is shuffled again.
-
-    Args:
-        lengths: length of every example of the split.
-        batch_size: examples per batch; one batch of the epoch may be smaller.
-        seed: seed of the run, not negative.
-        epoch: number of the epoch, not negative.
+    and cut into batches, whose order is shuffled again. One batch may be smaller than the others.
     """
     generator = np.random.default_rng([seed, epoch])
     batches = []

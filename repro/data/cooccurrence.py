@@ -36,11 +36,8 @@ def cooccurrence_vectors(
 ) -> FoundVectors:
     """Compute vectors of the words of a vocabulary that co-occur with others of it in a text.
 
-    Args:
-        sentences: the text; words outside the vocabulary count only towards distances.
-        vocabulary: words and contexts.
-        dimension: size of the vectors.
-        deviation: standard deviation over the components of all vectors.
+    Words outside the vocabulary count only towards distances. ``deviation`` is the standard
+    deviation over the components of all vectors.
 
     Raises:
         DataError: no more than ``dimension`` words co-occur with others.

@@ -58,11 +58,6 @@ def fetch(corpus: Corpus, data_dir: Path, progress: Progress) -> tuple[int, int]
     A file is moved into place atomically after its checksum is verified, so that an interrupted
     fetch can be resumed; archives are then downloaded again.
 
-    Args:
-        corpus: declaration of the corpus.
-        data_dir: data folder, to which paths of corpora are relative.
-        progress: see :data:`Progress`.
-
     Returns:
         Number of files written, and number of files that were already correct.
 
@@ -109,11 +104,8 @@ def fetch_from_hub(
 ) -> tuple[int, int]:
     """Write the Hub's copy of a corpus as the files that the corpus's reader expects.
 
-    Args:
-        corpus: declaration of the corpus.
-        data_dir: data folder, to which paths of corpora are relative.
-        progress: called after each split.
-        folder: local copy of the repository; ``None`` reads it from the Hub.
+    ``progress`` is called after each split. ``folder`` is a local copy of the repository; ``None``
+    reads it from the Hub.
 
     Returns:
         Number of files written, and 0.

@@ -126,9 +126,7 @@ def load_pairs(folder: Path, reading: NliReading) -> NliCorpus:
     columns are ``premise``, ``hypothesis``, ``label`` and, optionally, ``id``, or those of the SNLI
     archive. The labels are those of the training data, sorted; pairs labeled ``-`` are left out.
 
-    Args:
-        folder: see :func:`pair_files`.
-        reading: how to tokenize; training pairs longer than ``max_words`` are left out.
+    Training pairs longer than ``reading.max_words`` are left out, too.
 
     Raises:
         DataError: a file is missing, a line is malformed or has a label that no training pair has;

@@ -57,13 +57,8 @@ def open_folder(
 ) -> ParallelCorpus:
     """Find a user's own corpus: ``<split>.<source>`` and ``<split>.<target>``, one text per line.
 
-    Splits are ``train``, ``dev``, ``test`` and all others whose names start with ``test_``.
-
-    Args:
-        folder: folder of the files.
-        source: extension of source files, for example a language code.
-        target: extension of target files.
-        tokenised: whether words and punctuation are separated by spaces.
+    Splits are ``train``, ``dev``, ``test`` and all others whose names start with ``test_``. The
+    extensions may be language codes.
 
     Raises:
         DataError: a file is missing, malformed or empty; names the file and the line.

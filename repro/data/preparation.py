@@ -53,9 +53,7 @@ class PreparedCorpus:
     def splitter(self, text: TextSettings, side: int) -> Callable[[str], list[str]]:
         """Return a function that splits a line of new text into symbols as :func:`prepare` does.
 
-        Args:
-            text: settings of the preparation.
-            side: 0 for the source, 1 for the target.
+        ``side`` is 0 for the source, 1 for the target.
 
         Raises:
             DataError: the merges of the target were learned separately and are not stored.
@@ -76,12 +74,8 @@ def prepare(
 ) -> PreparedCorpus:
     """Prepare a corpus, running only the stages that are not cached.
 
-    Args:
-        corpus: files of the corpus.
-        text: settings for turning text into tokens.
-        encoding: settings for turning tokens into ids.
-        cache: folder of cached stages.
-        sink: append :data:`~repro.data.vocabulary.SINK` to every source.
+    Text becomes tokens, then ids; with ``sink``, every source ends in
+    :data:`~repro.data.vocabulary.SINK`.
 
     Raises:
         DataError: a line of the corpus is malformed, or no training pair is short enough.
@@ -158,17 +152,11 @@ def _write_words(corpus: ParallelCorpus, settings: TextSettings, folder: Path) -
 def prune_tests(
     corpus: ParallelCorpus, text: TextSettings, longest: int | None, cache: Path
 ) -> ParallelCorpus:
-    """Remove test pairs with more than ``longest`` tokens on one side.
+    """Remove test pairs with more than ``longest`` tokens on one side; ``None`` keeps all.
 
-    The remaining pairs, with additional references, are written to a cached stage, so that
-    hypotheses, references and all metrics use the same pairs.
-
-    Args:
-        corpus: corpus whose test sets are pruned.
-        text: settings for turning text into tokens, which are counted before segmentation into
-            subwords.
-        longest: maximum number of tokens; ``None`` returns the corpus unchanged.
-        cache: folder of cached stages.
+    Tokens are counted before segmentation into subwords. The remaining pairs, with additional
+    references, are written to a cached stage, so that hypotheses, references and all metrics use
+    the same pairs.
 
     Raises:
         DataError: no pair of a test set is short enough.

@@ -52,12 +52,8 @@ def find_pairs(
 ) -> dict[str, int]:
     """Find the first pair that has a wanted sentence on one side, for each wanted sentence.
 
-    Args:
-        pairs: pairs to search.
-        source: vocabulary of the sources.
-        target: vocabulary of the targets.
-        wanted: sentences, of which case, spaces and punctuation do not matter, or their digests.
-        ignored: tokens that are not part of a sentence. Unknown words match nothing.
+    A sentence, of which case, spaces and punctuation do not matter, may be given by its digest.
+    ``ignored`` tokens are not part of a sentence, and unknown words match nothing.
 
     Returns:
         Position of the pair of each wanted sentence; sentences without a pair are left out.

@@ -30,8 +30,7 @@ def cached_stage(
     """Build the folder of a stage, unless it exists and matches its checksums.
 
     The folder appears only once it is complete. Two processes may build it at the same time: the
-    first result is kept. A stage that is damaged, or that an earlier version built without
-    checksums, is named in a warning and replaced.
+    first result is kept. A damaged stage is named in a warning and replaced.
 
     Args:
         root: folder of cached stages.

@@ -36,15 +36,8 @@ def open_corpus(
     """Find a corpus and check its sizes.
 
     Plain files are used as they are. Without them, a corpus with a recipe is assembled once from
-    the files of its archives.
-
-    Args:
-        corpus: declaration of the corpus.
-        data_dir: folder that contains the corpus's folder.
-        source: language to translate from.
-        target: language to translate into.
-        check_sizes: require the published numbers of pairs.
-        cache: folder of assembled corpora; ``data_dir/assembled`` by default.
+    the files of its archives, into ``cache``, by default ``data_dir/assembled``. ``check_sizes``
+    requires the published numbers of pairs.
 
     Raises:
         DataError: no such language, a file is missing or malformed, or a size is wrong.

@@ -54,13 +54,7 @@ def complete_set(
     finished hypotheses. The model sees the live prefixes of all sentences at once, up to
     ``B * max_hypotheses`` rows.
 
-    Args:
-        model: in evaluation mode.
-        source: token ids, ``(B, S)`` long.
-        source_mask: ``(B, S)`` bool, True on real tokens.
-        max_hypotheses: largest number of live and finished hypotheses per sentence.
-        max_length: largest number of tokens in a hypothesis, EOS included.
-        keep_attention: whether hypotheses carry their attention.
+    Other arguments are those of :func:`~repro.decoding.beam_search`.
 
     Returns:
         One set per sentence.

@@ -203,13 +203,9 @@ class MarginSparseMAPLoss(StructuredLoss):
 
     Inference is SparseMAP, ``Ω(y) = ½ ‖M y‖²``: a mixture of few structures.
 
-    Args:
-        structure: as in :class:`StructuredLoss`.
-        cost: as in :class:`StructuredLoss`.
-        max_iter: maximum number of iterations. If the solver stops early, the loss is too small by
-            at most the gap of the solution, and the gradient is that of the mixture found.
-        tol: gap at which the solver stops; for None see :func:`repro.structures.sparsemap`.
-        reduction: as in :class:`StructuredLoss`.
+    Other arguments are those of :class:`StructuredLoss`. ``max_iter`` and ``tol`` are those of
+    :func:`repro.structures.sparsemap`. If the solver stops early, the loss is too small by at most
+    the gap of the solution, and the gradient is that of the mixture found.
     """
 
     def __init__(

@@ -61,15 +61,8 @@ def csparsemax(
 
     ``scores``, ``mask``, ``dim``, the result and errors are as in :class:`ProbabilityMap`.
 
-    Args:
-        upper: ``u >= 0``, floating point, broadcasts to ``scores``; ``inf`` means no bound,
-            zero an exhausted one. It receives gradients.
-
-    ``p`` is nowhere above ``u``. Bounds that sum to one are returned.
-
-    Raises:
-        ValueError: also if bounds are negative or NaN, or sum to less than one over the allowed
-            entries of a row, in both cases by more than ``n`` roundings.
+    ``upper`` and errors in it are as in :func:`csoftmax`. ``p`` is nowhere above ``u``. Bounds that
+    sum to one are returned.
 
     References:
         Malaviya et al. (2018), Eq. 6 and Proposition 1.

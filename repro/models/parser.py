@@ -42,16 +42,8 @@ class ArcScorer(nn.Module):
 class LstmParser(nn.Module):
     """Parser that scores every arc from the LSTM states of its head and its modifier.
 
-    Args:
-        word_frequency: how often each word of the vocabulary occurs in the training data.
-        tags: number of tags.
-        word_size: size of word embeddings.
-        tag_size: size of tag embeddings.
-        lstm_size: size of a state of one direction.
-        layers: number of layers of the LSTM.
-        arc_size: size of the hidden layer over pairs of states.
-        word_dropout: in training, a word of frequency ``f`` becomes the unknown word with
-            probability ``word_dropout / (word_dropout + f)``.
+    In training, a word of ``word_frequency`` ``f`` in the training data becomes the unknown word
+    with probability ``word_dropout / (word_dropout + f)``. ``lstm_size`` is that of one direction.
 
     References:
         Kiperwasser & Goldberg (2016), §3.2 and §5, without pretrained embeddings.

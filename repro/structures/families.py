@@ -197,9 +197,6 @@ class Arborescence(HeadStructure, CompiledStructure):
     """Dependency tree (Niculae et al. 2018, §2.2, "Non-projective ..."), in the form of its base.
 
     The oracle is Chu-Liu and Edmonds' algorithm.
-
-    Args:
-        single_root: whether the root has exactly one child.
     """
 
     def problem(self, given: Instances) -> Problem:

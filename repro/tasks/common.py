@@ -142,10 +142,7 @@ _generated: dict[tuple[Any, ...], list[Path]] = {}
 def generate(write: Callable[..., object], folder: Path, *settings: Any) -> None:
     """Write a generated corpus, unless this process has written it and all its files are there.
 
-    Args:
-        write: writes the corpus, a pure function of ``settings``, into a folder of its own.
-        folder: the folder.
-        settings: further arguments of ``write``.
+    The corpus is a pure function of ``settings``, and has its folder for itself.
     """
     written = _generated.get((write, folder, *settings), [])
     if not written or not all(path.is_file() for path in written):
@@ -167,9 +164,7 @@ def own_examples(
 ) -> list[tuple[ExampleT, str]]:
     """Read inputs and their gold outputs, the lines of ``<stem>.gold.txt``.
 
-    Args:
-        read: reads the inputs, as ``Predictor.read``.
-        path: file of the inputs.
+    ``read`` reads the inputs, as ``Predictor.read``.
 
     Raises:
         DataError: an input is malformed, or the number of outputs differs.
@@ -185,14 +180,9 @@ def own_examples(
 def heaviest(
     weights: Iterable[float], vertices: Iterable[list[int]]
 ) -> list[tuple[float, list[int]]]:
-    """Return the structures of a SparseMAP solution with nonzero weight, largest weight first.
+    """Return the structures of an instance with nonzero weight, largest weight first.
 
-    Args:
-        weights: weight of each structure.
-        vertices: structures of one instance, in the order of ``weights``.
-
-    Returns:
-        Pairs of a weight, rounded to seven digits, and its structure.
+    Each comes with its weight, rounded to seven digits.
     """
     pairs = [pair for pair in zip(weights, vertices, strict=True) if pair[0] > 0]
     pairs.sort(key=lambda pair: (-pair[0], pair[1]))

@@ -68,11 +68,8 @@ def build_fertility(
     Links and trained taggers are cached, so that a resumed run and other runs with the same
     settings use the same values.
 
-    Args:
-        config: the strategy and its settings.
-        data: the corpus, prepared with a sink; without splits, the fertilities are untrained.
-        seed: seed of the tagger.
-        device: device on which a tagger is trained.
+    The corpus is prepared with a sink; without splits, the fertilities are untrained. ``seed`` and
+    ``device`` are those of the training of a tagger.
 
     References:
         Malaviya et al. (2018), §4.
@@ -161,16 +158,10 @@ def new_tagger(config: FertilityConfig, vocabulary: int, seed: int) -> Fertility
 def train_tagger(
     tagger: FertilityTagger, config: FertilityConfig, corpus: AlignedCorpus, seed: int
 ) -> None:
-    """Train a tagger on the fertilities found by an aligner, with cross-entropy over words.
+    """Train a tagger in place on fertilities found by an aligner, with cross-entropy over words.
 
-    The tagger gets the weights of the epoch with the best :func:`fertility_f1` on validation data.
-    The global random state is not changed.
-
-    Args:
-        tagger: changed in place.
-        config: epochs, batch size, learning rate and the weight of the first class.
-        corpus: its training pairs are learned, its validation pairs select the epoch.
-        seed: determines the order of the batches and the dropout.
+    It gets the weights of the epoch with the best :func:`fertility_f1` on validation data. ``seed``
+    determines the order of the batches and the dropout; the global random state is not changed.
 
     References:
         The released program of Malaviya et al. (2018), ``fertility_predictor.py``.

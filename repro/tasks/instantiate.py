@@ -141,11 +141,7 @@ def build_linear_loss(config: FenchelYoungLossConfig, ignore_index: int) -> Line
 
 
 def build_structure(config: StructureConfig, **given: Any) -> Structure:
-    """Create the structure that a ``structure`` configuration names.
-
-    Args:
-        config: its name and settings.
-        given: further settings, of the task.
+    """Create the structure that a ``structure`` configuration names, with further settings given.
 
     Raises:
         ConfigError: there is no structure of this name.

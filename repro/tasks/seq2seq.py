@@ -79,13 +79,8 @@ class Encoded(Protocol):
 class Seq2SeqTask:
     """Sequence-to-sequence model with its loss: base of implementations of ``Task``.
 
-    Args:
-        config: configuration of the run.
-        source: source vocabulary.
-        target: target vocabulary.
-        splits: pairs of each split, at least of ``train`` and ``dev``.
-        device: device of the model.
-        fertility: bounds of the cumulative attention; required by bounded mappings.
+    ``splits`` has at least ``train`` and ``dev``. Bounded mappings require ``fertility``, the
+    bounds of the cumulative attention.
     """
 
     tally: Mapping[str, float] = MappingProxyType({})
@@ -186,16 +181,10 @@ class Seq2SeqTask:
         beam_size: int | None = None,
         keep_attention: bool = False,
     ) -> list[BeamResult]:
-        """Run beam search on all pairs with the settings of the run.
+        """Run beam search with the settings of the run; return one result for each pair in order.
 
-        Args:
-            model: in evaluation mode, on the device of the task.
-            pairs: pairs of source and target; targets are ignored.
-            beam_size: replaces ``decoding.beam_size`` if given.
-            keep_attention: whether hypotheses store their attention weights.
-
-        Returns:
-            One result for each pair, in the order of ``pairs``.
+        The model is in evaluation mode, on the device of the task. Targets are ignored. A
+        ``beam_size`` replaces ``decoding.beam_size``.
         """
         size = beam_size or self.config.decoding.beam_size
         found = self.search_in_batches(model, pairs, size, keep_attention)

@@ -77,13 +77,7 @@ def forced_rows(
 
     ``steps`` has one entry for each target symbol: its ``probability``, the number of symbols with
     nonzero probability (``support``), and the most probable of these, at most 20, with their
-    probabilities (``alternatives``).
-
-    Args:
-        model: in evaluation mode, on ``device``.
-        data: vocabularies and name of the corpus.
-        examples: pairs whose targets are forced on the model.
-        device: device of the model.
+    probabilities (``alternatives``). The model is in evaluation mode, on ``device``.
 
     References:
         Peters, Niculae & Martins (2019), Figure 2.
@@ -174,10 +168,7 @@ class TextInput:
 class TextPairsTask(Seq2SeqTask, ABC):
     """Untrained text-to-text model with its data; see ``repro.tasks.protocol.Task``.
 
-    Args:
-        config: configuration of the run.
-        device: device of the model.
-        stored: what :meth:`preparation` returned, instead of a corpus.
+    What :meth:`preparation` returned may be ``stored`` instead of a corpus.
     """
 
     selectors = TextTaskConfig.selectors

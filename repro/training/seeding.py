@@ -7,11 +7,7 @@ import torch
 
 
 def seed_everything(seed: int) -> None:
-    """Seed PyTorch on every device and require deterministic algorithms.
-
-    Args:
-        seed: any non-negative integer; 0 is not special.
-    """
+    """Seed PyTorch on every device and require deterministic algorithms."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.manual_seed(seed)
     # use_deterministic_algorithms would also import torch's compiler, which takes 1.5 s.

@@ -15,11 +15,8 @@ def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
     A link of either direction that neighbors an accepted link (also diagonally) is added if its
     source or its target word has no link yet. Passes over the candidates, in order of their
     positions, are repeated until one adds none. Then links are added whose two words both have
-    none, the forward ones first. ``atools``, which comes with fast_align, does the same.
-
-    Args:
-        forward: links ``(source, target)`` of the source-to-target model.
-        reverse: links of the target-to-source model, also as ``(source, target)``.
+    none, the forward ones first. ``atools``, which comes with fast_align, does the same. Links of
+    both directions are ``(source, target)``.
 
     References:
         Koehn et al. (2005), Edinburgh system description for the 2005 IWSLT speech translation

@@ -42,12 +42,7 @@ NULL_PROBABILITY, TENSION, CONCENTRATION = 0.08, 4.0, 0.01
 def flatten(
     pairs: Pairs, number: Callable[[str], int], other_number: Callable[[str], int]
 ) -> FlatCorpus:
-    """Encode and concatenate pairs, reading them once and one at a time.
-
-    Args:
-        pairs: pairs of a source and a target sentence.
-        number: returns the number of a source word.
-        other_number: returns the number of a target word.
+    """Number the words of both sides and concatenate the pairs, reading them once, one at a time.
 
     Raises:
         DataError: a sentence is empty.
@@ -148,12 +143,8 @@ class TwoWayAligner:
     def align(self, pairs: Pairs, symmetric: bool = True) -> Iterator[Links]:
         """Yield the links ``(source, target)`` of sentence pairs, new ones included.
 
-        Ten thousand pairs are read at a time.
-
-        Args:
-            pairs: pairs of a source and a target sentence.
-            symmetric: combine both directions by :func:`grow_diag_final_and`; otherwise only the
-                forward direction aligns.
+        Ten thousand pairs are read at a time. If ``symmetric``, both directions are combined by
+        :func:`grow_diag_final_and`; otherwise only the forward direction aligns.
 
         Raises:
             DataError: a sentence is empty.

@@ -29,12 +29,7 @@ def declared_corpora() -> Mapping[str, Corpus]:
 
 
 def declared(kind: type[CorpusT], key: str, name: str) -> CorpusT:
-    """Return the declaration of one corpus.
-
-    Args:
-        kind: class of the corpora to choose from.
-        key: setting that names the corpus, for messages.
-        name: name of the corpus.
+    """Return the declaration of a corpus of a kind; ``key`` is the setting that names it.
 
     Raises:
         DataError: there is no such corpus of this kind.

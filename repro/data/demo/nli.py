@@ -137,13 +137,9 @@ def write_demo_nli(
     premises: Mapping[str, int] = PREMISES,
     sources: Sequence[SentencePairs] = (SNLI, MULTINLI),
 ) -> None:
-    """Write ``snli_1.0`` and ``multinli_1.0`` below ``data_dir``.
+    """Write ``snli_1.0`` and ``multinli_1.0`` below ``data_dir``, that of the readers.
 
-    Args:
-        data_dir: folder that the readers take as their ``data_dir``.
-        seed: seed of all draws.
-        premises: number of premises of each part.
-        sources: the corpora to write, each a pure function of ``seed`` and ``premises``.
+    Each is a pure function of ``seed`` and of the number of ``premises`` of each part.
     """
     for source in sources:
         for part, records in demo_records(source, seed, premises).items():

@@ -147,11 +147,8 @@ SIZES = {"train": 300, "dev": 80, "test": 80}
 def write_demo_treebank(data_dir: Path, release: str, treebank: str, seed: int = 2018) -> None:
     """Write one synthetic treebank under ``data_dir/ud-treebanks-v<release>/<treebank>``.
 
-    Args:
-        data_dir: folder that the reader takes as its ``data_dir``.
-        release: part of the folder's name.
-        treebank: ``"UD_Demo-Initial"`` (heads precede their dependents) or ``"UD_Demo-Final"``.
-        seed: the treebank is a pure function of it and of the name.
+    It is ``"UD_Demo-Initial"`` (heads precede their dependents) or ``"UD_Demo-Final"``, a pure
+    function of ``seed`` and the name.
 
     Raises:
         DataError: there is no such synthetic treebank.

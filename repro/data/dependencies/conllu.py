@@ -106,12 +106,8 @@ def format_sentence(sentence: Sentence, heads: Sequence[int], notes: Sequence[st
 
     The heads replace the gold ones, and the columns DEPREL and DEPS become ``_``: an
     unlabeled parser predicts no relations, and gold relations on predicted heads would yield a
-    meaningless labeled score. Words, lemmas, tags and features are kept.
-
-    Args:
-        sentence: the sentence as read.
-        heads: predicted head of each word.
-        notes: what to add to MISC of each word, empty for nothing.
+    meaningless labeled score. Words, lemmas, tags and features are kept. MISC of each word gets its
+    note, unless that is empty.
 
     Raises:
         ValueError: the numbers of heads and of words differ.

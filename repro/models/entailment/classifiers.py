@@ -36,13 +36,8 @@ class AttentionClassifier(nn.Module):
     and the logits are a linear function of ``u``. Dropout is applied to the projected words and
     to ``u``.
 
-    Args:
-        vectors: word vectors, shape ``(vocabulary, dimension)``.
-        trainable_vectors: whether they are trained; the paper keeps them fixed.
-        hidden_size: size of projected words, states and ``u``.
-        dropout: dropout probability.
-        mapping: turns scores into attention weights.
-        labels: number of labels.
+    Word ``vectors`` are ``(vocabulary, dimension)``; the paper keeps them fixed. ``hidden_size`` is
+    that of projected words, states and ``u``.
 
     References:
         Niculae and Blondel (2017), §4.1 and appendix C.2; Martins and Astudillo (2016), §4.3;
@@ -112,13 +107,8 @@ class Esim(nn.Module):
     applied to the word vectors and to the inputs of the second LSTM and of each layer of the
     classifier.
 
-    Args:
-        vectors: word vectors, shape ``(vocabulary, dimension)``.
-        trainable_vectors: whether they are trained.
-        hidden_size: size of each direction, the projection and the classifier.
-        dropout: dropout probability.
-        aligner: turns scores into the weights ``P`` and ``Q``.
-        labels: number of labels.
+    Word ``vectors`` are ``(vocabulary, dimension)``; ``hidden_size`` is that of each direction, the
+    projection and the classifier; the ``aligner`` turns scores into ``P`` and ``Q``.
 
     References:
         Chen et al. (2017), Enhanced LSTM for natural language inference, §3; Niculae et al.

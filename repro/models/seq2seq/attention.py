@@ -106,11 +106,6 @@ class Attention(nn.Module, ABC):
 
     The scores ``z`` are those of the subclass. They depend on the cumulative attention ``β`` if
     there is a coverage vector ``v``.
-
-    Args:
-        query_size: size of ``s``.
-        memory_size: size of ``h``.
-        normalizer: turns scores into weights.
     """
 
     def __init__(self, query_size: int, memory_size: int, normalizer: AttentionNormalizer) -> None:
@@ -157,13 +152,9 @@ class GlobalAttention(Attention):
 
     .. math:: z_j = s^\top W h_j + \beta_j\, v^\top s
 
-    Args:
-        query_size: size of ``s``.
-        memory_size: size of ``h``.
-        normalizer: turns scores into weights.
-        coverage_vector: whether to learn ``v``.
-        of_memory: whether ``v`` multiplies ``h_j``, as in the program released by Malaviya et al.
-            (2018), instead of ``s``, as printed in their paper.
+    ``v`` is learned if there is a ``coverage_vector``. If that is ``of_memory``, it multiplies
+    ``h_j``, as in the program released by Malaviya et al. (2018), instead of ``s``, as printed in
+    their paper.
 
     References:
         Peters et al. (2019), §2, Eq. 1; Luong et al. (2015), "general"; Malaviya et al. (2018),
@@ -216,11 +207,7 @@ class FeedForwardAttention(Attention):
 
     .. math:: z_j = u^\top \tanh(W h_j + U s + b + \beta_j v)
 
-    Args:
-        query_size: size of ``s`` and of the hidden layer.
-        memory_size: size of ``h``.
-        normalizer: turns scores into weights.
-        coverage_vector: whether to learn ``v``.
+    The hidden layer has the size of ``s``; ``v`` is learned if there is a ``coverage_vector``.
 
     References:
         Bahdanau et al. (2015), §A.1.2; Malaviya et al. (2018), footnote 2.

@@ -60,11 +60,7 @@ class ConstantFertility(Fertility):
 
 
 class TableFertility(Fertility):
-    """Fertility looked up in a table with a bound for every word of the vocabulary.
-
-    Args:
-        table: bound of each id, shape ``(vocabulary,)``.
-        sink: id of the sink token.
+    """Fertility looked up in a table with a bound for every id, shape ``(vocabulary,)``.
 
     References:
         Malaviya et al. (2018), §4, GUIDED: the largest fertility that an aligner found.
@@ -84,11 +80,8 @@ class TableFertility(Fertility):
 class AlignedFertility(Fertility):
     """Fertilities of aligned sentences, plus a constant for links that the aligner misses.
 
-    Args:
-        sentences: ids of each source sentence with the fertilities of its first words (0 for the
-            others). Sentences with the same source get the maximum for each word.
-        sink: id of the sink token.
-        margin: the constant that is added.
+    ``sentences`` are ids with the fertilities of their first words (0 for the others). Sentences
+    with the same source get the maximum for each word. ``margin`` is the constant.
 
     References:
         Malaviya et al. (2018), §4.
@@ -139,14 +132,8 @@ def _key(words: Sequence[int] | NDArray[np.int64]) -> bytes:
 class FertilityTagger(nn.Module):
     """Bidirectional LSTM tagger that classifies words by their fertility.
 
-    Args:
-        vocabulary: number of source symbols.
-        embedding_size: size of the embeddings.
-        hidden_size: size of a state, both directions together; even.
-        classes: number of fertilities from ``least`` on; the last one includes all larger ones.
-        layers: number of layers of the LSTM.
-        dropout: dropout probability between layers.
-        least: fertility of the first class.
+    The ``classes`` are the fertilities from ``least`` on; the last one includes all larger ones.
+    ``hidden_size``, of both directions together, is even.
 
     References:
         Malaviya et al. (2018), §4, PREDICTED.
@@ -191,11 +178,8 @@ class FertilityTagger(nn.Module):
 class PredictedFertility(Fertility):
     """Expected fertility under a trained tagger, plus a constant for links that aligners miss.
 
-    Args:
-        tagger: trained tagger; it is frozen and always in evaluation mode.
-        sink: id of the sink token.
-        margin: the constant that is added to the expected fertility.
-        aligned: replaces the tagger while the model is in training mode, if given.
+    The tagger is frozen and always in evaluation mode. While the model is in training mode,
+    ``aligned`` fertilities, if given, replace it. ``margin`` is the constant.
 
     References:
         Malaviya et al. (2018), §4, PREDICTED; the margin is 1 in their experiments.

@@ -73,12 +73,7 @@ class LstmShape:
 
 
 class LstmEncoder(nn.Module):
-    """Encoder with LSTM layers over embedded symbols.
-
-    Args:
-        vocabulary: number of source symbols.
-        shape: sizes and dropout.
-    """
+    """Encoder with LSTM layers over embedded symbols."""
 
     def __init__(self, vocabulary: int, shape: LstmShape) -> None:
         super().__init__()
@@ -241,14 +236,7 @@ class InputFeedingDecoder(nn.Module):
 class Seq2Seq(LinearTranslator):
     """LSTM encoder and input-feeding LSTM decoder with any attention and output mapping.
 
-    Args:
-        source_vocabulary: number of source symbols.
-        target_vocabulary: number of target symbols.
-        shape: sizes and dropout.
-        attention: scores of source symbols and the mapping that turns them into weights.
-        output_mapping: turns output scores into probabilities; the loss trains the scores.
-        fertility: upper bounds of the cumulative attention, for a bounded normalizer.
-        output_bias: whether the attentional output has a bias.
+    Parts are those of :class:`TranslatorParts`; ``output_bias`` is that of the attentional output.
 
     References:
         Peters et al. (2019), §2; Malaviya et al. (2018), §2 to §4.

@@ -67,11 +67,9 @@ def _examples(data: EncodedCorpus, split: str) -> list[Example]:
 class MorphologyTask(Seq2SeqTask):
     """Untrained model for all languages of a corpus; see ``repro.tasks.protocol.Task``.
 
-    Args:
-        config: configuration of the run. The first ``task.stored_examples`` validation examples of
-            each language are stored, and the examples of any split that ``task.shown`` names.
-        device: device of the model.
-        stored: what :meth:`preparation` returned, instead of a corpus.
+    The first ``task.stored_examples`` validation examples of each language are stored, and the
+    examples of any split that ``task.shown`` names. What :meth:`preparation` returned may be
+    ``stored`` instead of a corpus.
 
     Raises:
         DataError: the folder of the corpus has a malformed file of the rule baseline.

@@ -94,9 +94,8 @@ class CandidateStatistics:
 def heads_of(vertices: Tensor, lengths: Tensor) -> list[list[int]]:
     """Return the heads of the words of each sentence, without root and padding.
 
-    Args:
-        vertices: heads with root and padding as in ``HeadStructure.map``, shape ``(B, n + 1)``.
-        lengths: number of words, shape ``(B,)``.
+    ``vertices`` are those of ``HeadStructure.map``, ``(B, n + 1)``; ``lengths``, ``(B,)``, counts
+    words.
     """
     pairs = zip(vertices.tolist(), lengths.tolist(), strict=True)
     return [row[1 : 1 + length] for row, length in pairs]
