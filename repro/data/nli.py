@@ -178,10 +178,7 @@ def _own_records(path: Path) -> list[tuple[int, dict[str, str]]]:
 
 
 def _own_record(
-    line: str,
-    names: Sequence[str] | None,
-    defaults: Mapping[str, str],
-    further: Sequence[str] = (),
+    line: str, names: Sequence[str] | None, defaults: Mapping[str, str], further: Sequence[str] = ()
 ) -> dict[str, str]:
     """Parse a JSON object, or cells with these names, and give it the keys of the archives.
 
@@ -284,9 +281,7 @@ def read_file(path: Path, reading: NliReading) -> list[NliExample]:
         DataError: the file is malformed or without labeled pairs; names file and line.
     """
     return _labeled(
-        numbered_lines(path),
-        path,
-        lambda line: _example(reading, LABELS, parse_json_object(line)),
+        numbered_lines(path), path, lambda line: _example(reading, LABELS, parse_json_object(line))
     )
 
 

@@ -6,22 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from repro.mappings import (
-    Entmax,
-    Entmax15,
-    ProbabilityMap,
-    Softmax,
-    Sparsemax,
-    entmax15,
-    sparsemax,
-)
-from repro.mappings._arguments import (
-    allowed_scores,
-    center,
-    check_classes,
-    integer,
-    is_concrete,
-)
+from repro.mappings import Entmax, Entmax15, ProbabilityMap, Softmax, Sparsemax, entmax15, sparsemax
+from repro.mappings._arguments import allowed_scores, center, check_classes, integer, is_concrete
 from repro.mappings._autograd import DifferentiableFunction
 from repro.mappings._conjugate import WithGradient, entmax_loss_backward
 from repro.mappings._entmax import EntmaxFunction, apply_jacobian
@@ -71,10 +57,7 @@ class FenchelYoungLoss(nn.Module):
     """
 
     def __init__(
-        self,
-        mapping: ProbabilityMap,
-        ignore_index: int = -100,
-        reduction: Reduction = "mean",
+        self, mapping: ProbabilityMap, ignore_index: int = -100, reduction: Reduction = "mean"
     ) -> None:
         super().__init__()
         check_reduction(reduction)
@@ -149,10 +132,7 @@ class EntmaxLoss(FenchelYoungLoss):
     """Fenchel–Young loss of α-entmax."""
 
     def __init__(
-        self,
-        alpha: float | Tensor = 1.5,
-        ignore_index: int = -100,
-        reduction: Reduction = "mean",
+        self, alpha: float | Tensor = 1.5, ignore_index: int = -100, reduction: Reduction = "mean"
     ) -> None:
         super().__init__(Entmax(alpha), ignore_index, reduction)
 
@@ -238,12 +218,7 @@ class EntmaxLossFunction(Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        scores: Tensor,
-        target: Tensor,
-        r: float,
-        ignored: int,
-        reduction: Reduction,
+        ctx: Any, scores: Tensor, target: Tensor, r: float, ignored: int, reduction: Reduction
     ) -> tuple[Tensor, Tensor]:
         """Compute and reduce the losses in one node: a second one would outlast a small kernel."""
         if r == 0:

@@ -183,11 +183,7 @@ class BoundedFunction(DifferentiableFunction):
 
     @staticmethod
     def forward(
-        scores: Tensor,
-        upper: Tensor | None,
-        total: float | Tensor,
-        r: float,
-        slack: float,
+        scores: Tensor, upper: Tensor | None, total: float | Tensor, r: float, slack: float
     ) -> tuple[Tensor, Tensor]:
         """Solve by a kernel or in PyTorch.
 

@@ -140,11 +140,7 @@ def entmax15(
     return_support_size: Literal[True],
 ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
 def entmax15(
-    scores: Tensor,
-    dim: int = -1,
-    *,
-    mask: Tensor | None = None,
-    return_support_size: bool = False,
+    scores: Tensor, dim: int = -1, *, mask: Tensor | None = None, return_support_size: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Return :func:`entmax` of the scores at ``alpha = 1.5``."""
     probs = entmax(scores, 1.5, mask=mask, dim=dim)

@@ -2,13 +2,7 @@
 
 from repro.mappings import ConvergenceWarning
 from repro.structures.active_set import Solution, sparsemap
-from repro.structures.families import (
-    STRUCTURES,
-    Arborescence,
-    HeadStructure,
-    LinearChain,
-    Matching,
-)
+from repro.structures.families import STRUCTURES, Arborescence, HeadStructure, LinearChain, Matching
 from repro.structures.problem import InfeasibleError
 from repro.structures.structure import Structure
 

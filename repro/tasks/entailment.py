@@ -18,13 +18,7 @@ from repro.data.batching import EncodedPairs, NliBatch, epoch_batches, ordered_b
 from repro.data.cooccurrence import cooccurrence_vectors
 from repro.data.embeddings import FoundVectors, glove_vectors, kept_vectors, place_vectors
 from repro.data.files import numbered_lines
-from repro.data.nli import (
-    NliExample,
-    load_nli,
-    load_pairs,
-    punctuation_words,
-    read_unlabeled,
-)
+from repro.data.nli import NliExample, load_nli, load_pairs, punctuation_words, read_unlabeled
 from repro.data.sentence_search import first_or_named
 from repro.data.vocabulary import SPECIALS, Vocabulary
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
@@ -33,12 +27,7 @@ from repro.losses import FenchelYoungLoss
 from repro.prediction import AttentionMap, Candidate, Prediction, Wanted
 from repro.results import OWN_SPLIT, RunFolder
 from repro.results.files import write_rows
-from repro.tasks.common import (
-    LazyBatches,
-    autocast,
-    check_length,
-    own_examples,
-)
+from repro.tasks.common import LazyBatches, autocast, check_length, own_examples
 from repro.tasks.instantiate import build_loss_mapping
 from repro.tasks.pair_corpora import (
     SOURCES,

@@ -53,11 +53,7 @@ _FORMS = (
     "NAME BODY DEED QUALITY THING in PLACE on DAY , blaming REASON",
 )
 """First titles, which differ in length: half of the time the quality of the object chooses one."""
-_TITLES = (
-    "BODY DEED QUALITY THING",
-    "THING DEED in PLACE",
-    "FIRST NAME BODY DEED THING",
-)
+_TITLES = ("BODY DEED QUALITY THING", "THING DEED in PLACE", "FIRST NAME BODY DEED THING")
 
 
 def _rules() -> Rules:

@@ -25,11 +25,7 @@ from repro.models.seq2seq.attention import (
 from repro.models.seq2seq.fertility import Fertility
 from repro.models.seq2seq.lstm_cell import lstm_cell
 from repro.models.seq2seq.step_products import StepProduct, product_dtype, step_products, sum_dtype
-from repro.models.seq2seq.translator import (
-    LinearTranslator,
-    TranslatorParts,
-    shifted,
-)
+from repro.models.seq2seq.translator import LinearTranslator, TranslatorParts, shifted
 
 
 @dataclass

@@ -23,14 +23,7 @@ from repro.structures.kernels.gram import (
     full,
     with_room,
 )
-from repro.structures.kernels.oracle import (
-    Scratch,
-    best_vertex,
-    extent,
-    load,
-    score_of,
-    scratch,
-)
+from repro.structures.kernels.oracle import Scratch, best_vertex, extent, load, score_of, scratch
 
 
 @inner

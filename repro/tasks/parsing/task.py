@@ -30,14 +30,7 @@ from repro.models.parser import LstmParser
 from repro.prediction import AttentionMap, Candidate, Prediction, Wanted
 from repro.results import OWN_SPLIT, RunFolder
 from repro.structures import ConvergenceWarning, Solution, sparsemap
-from repro.tasks.common import (
-    LazyBatches,
-    Stopwatch,
-    autocast,
-    check_length,
-    each_line,
-    heaviest,
-)
+from repro.tasks.common import LazyBatches, Stopwatch, autocast, check_length, each_line, heaviest
 from repro.tasks.instantiate import build_structure, build_structured_loss
 from repro.tasks.parsing.corpus import encode_treebank, restored_treebank
 from repro.tasks.protocol import Scores

@@ -14,11 +14,7 @@ import torch
 from torch import Tensor
 
 from repro.mappings.kernels.cpu import blocks, simd
-from repro.mappings.kernels.cpu.bounded_blocks import (
-    new_bounded_block,
-    take_bounded,
-    write_bounded,
-)
+from repro.mappings.kernels.cpu.bounded_blocks import new_bounded_block, take_bounded, write_bounded
 from repro.mappings.kernels.cpu.compile import inline, kernel, matrix, vector
 from repro.mappings.kernels.cpu.csoftmax import csoftmax_share, solve_csoftmax
 from repro.mappings.kernels.cpu.csparsemax import csparsemax_share, solve_csparsemax

@@ -21,12 +21,7 @@ import numpy as np
 
 from repro.mappings.kernels.cpu import blocks, simd
 from repro.mappings.kernels.cpu.compile import inline
-from repro.mappings.kernels.cpu.elementary import (
-    for_each_format,
-    logarithm,
-    polynomial,
-    power,
-)
+from repro.mappings.kernels.cpu.elementary import for_each_format, logarithm, polynomial, power
 
 _DENSE = 512
 """Longest rows read whole at ``r = 1`` and ``½``; listing entries with mass would take longer."""
