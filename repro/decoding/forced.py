@@ -27,16 +27,10 @@ class ForcedDecoding:
 def forced(
     model: StepModel[StateT], source: Tensor, source_mask: Tensor, target: Tensor
 ) -> ForcedDecoding:
-    """Feed a given target and record every step.
+    """Return the distribution of each target token given those before it, and the attention.
 
-    Args:
-        model: in evaluation mode.
-        source: token ids, ``(B, S)`` long.
-        source_mask: ``(B, S)`` bool, True on real tokens.
-        target: token ids, ``(B, T)`` long, ending in EOS and padded with PAD.
-
-    Returns:
-        The distribution of each target token given those before it, and the attention.
+    Targets are token ids, ``(B, T)`` long, ending in EOS and padded with PAD; other arguments are
+    those of :func:`~repro.decoding.beam_search`.
 
     Raises:
         ValueError: if there is not one target per sentence, or the model returns no probabilities.

@@ -17,13 +17,8 @@ _FAR = 0.1
 def tsallis(probs: Tensor, r: float | Tensor, dim: int) -> Tensor:
     r"""Return the negative Tsallis entropy ``Ω(p) = Σ (p^α - p) / (α (α - 1))``, ``r = α - 1``.
 
-    Args:
-        probs: distributions along ``dim``.
-        r: above -1, a number or a tensor with size 1 on ``dim``.
-        dim: the axis of the distributions.
-
-    Returns:
-        ``Ω(p)``, at most zero, without ``dim``; ``Σ p log p`` at ``r = 0``, zero on one-hot rows.
+    ``r`` is above -1, a number or a tensor with size 1 on ``dim``, the axis of the distributions.
+    The result, without ``dim``, is at most zero, ``Σ p log p`` at ``r = 0``, zero on one-hot rows.
     """
     if isinstance(r, float) and r == 1.0:
         return (probs * (probs - 1)).sum(dim) / 2

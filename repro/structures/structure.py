@@ -88,13 +88,8 @@ class Structure(ABC):
     def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
         """Compute the scores of structures, differentiable in the scores of their parts.
 
-        Args:
-            vertex: ``(B, V)``, or ``(B, K, V)`` for several structures of each instance.
-            unary: scores of unary parts.
-            additional: scores of additional parts.
-
-        Returns:
-            ``(B,)`` or ``(B, K)``.
+        Vertices are ``(B, V)``, or ``(B, K, V)`` for several structures of each instance; the
+        result is ``(B,)`` or ``(B, K)``.
         """
         scores = unary.flatten(1)
         if additional is not None:
@@ -103,12 +98,9 @@ class Structure(ABC):
         return torch.where(vertex[..., : scores.size(-1)] > 0, scores, 0.0).sum(-1)
 
     def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
-        """Sum the unary parts of weighted structures, differentiable in the weights.
+        """Sum the unary parts of structures ``(B, K, V)`` with weights ``(B, K)``.
 
-        Args:
-            vertices: ``(B, K, V)``.
-            weights: ``(B, K)``.
-            like: unary scores, for the shape of the result.
+        The sum is shaped like the unary scores ``like``, and differentiable in the weights.
         """
         parts = vertices[..., : like.shape[1:].numel()].to(weights.dtype)
         return (weights.unsqueeze(1) @ parts).view(like.shape)
@@ -125,14 +117,9 @@ class Structure(ABC):
         return (weights.unsqueeze(1) @ parts).view(like.shape)
 
     def choices(self, vertices: Tensor, like: Tensor) -> Tensor:
-        """Return the first column that structures choose in each row of a matrix of scores.
+        """Return the first column that structures ``(B, K, V)`` choose in each row of scores.
 
-        Args:
-            vertices: ``(B, K, V)``.
-            like: unary scores ``(B, rows, columns)``, for their shape.
-
-        Returns:
-            ``(B, K, rows)``, -1 without a column.
+        Shape ``(B, K, rows)`` for unary scores ``like`` of ``(B, rows, columns)``; -1 without one.
         """
         parts = vertices[..., : like.shape[1:].numel()].unflatten(-1, like.shape[1:]) > 0
         return torch.where(parts.any(-1), parts.int().argmax(-1), -1)
@@ -146,11 +133,8 @@ class Structure(ABC):
     ) -> Tensor:
         """Check one structure for each instance; return it as :meth:`map` does, ``(B, V)``.
 
-        Args:
-            target: vertices, or unary parts in the shape of the scores.
-            unary: scores of unary parts.
-            additional: scores of additional parts.
-            lengths: sizes of the instances in a padded batch.
+        Targets are vertices, or unary parts in the shape of the scores; other arguments are those
+        of :meth:`map`.
 
         Raises:
             ValueError: the target has a wrong shape or dtype, or is not a structure.
@@ -175,11 +159,8 @@ class Structure(ABC):
         If the parts of the target score 1 and all others -1, every other structure scores less. The
         oracle therefore returns the target, unless the target is not a structure.
 
-        Args:
-            vertex: ``(B, V)``.
-            lengths: sizes of the instances in a padded batch.
-            signs: 1 for the unary parts of the vertices and -1 for others.
-            additional: signs of the additional parts; None if the unary parts determine them.
+        These scores are the ``signs`` of unary and of ``additional`` parts; the latter are None if
+        the unary parts of the vertices ``(B, V)`` determine them.
         """
         wrong = (self.map(signs, additional, lengths) != vertex).any(-1)
         refuse_targets(vertex, wrong, f"is not a valid {type(self).__name__}")
@@ -189,10 +170,7 @@ class Structure(ABC):
     ) -> Tensor:
         """Compute the differentiable log-sum of ``exp(score)`` over all structures, ``(B,)``.
 
-        Args:
-            unary: scores of unary parts; ``-inf`` forbids a part.
-            additional: scores of additional parts.
-            lengths: sizes of the instances in a padded batch.
+        The arguments are those of :meth:`map`.
 
         Raises:
             NotImplementedError: the structure has no sum, or it is intractable (for matchings:

@@ -65,11 +65,6 @@ def token_counts(
     the letters A to Z only, in every locale. It does not smooth: without a common 4-gram, BLEU is
     0. Empty translations have BLEU 0, where the program stops with a division by zero.
 
-    Args:
-        hypotheses: translations, tokenized like the references.
-        references: one for each translation.
-        lowercase: whether to ignore the case of ASCII letters, as ``multi-bleu.perl -lc``.
-
     Returns:
         Shape ``(sentences, 2 + 2 * 4)``: lengths of translation and reference, matches and totals
         of n-grams for each order; :func:`bleu_of_statistics` takes their sums.
