@@ -224,21 +224,18 @@ class EntmaxFunction(DifferentiableFunction):
         probs, r = ctx.saved_tensors
         once, to_r = dispatch.differentiable_once(probs, grads[0]), ctx.needs_input_grad[1]
         if ctx.r == 0.0 and once:
-            moved = torch._softmax_backward_data(grads[0], probs, -1, probs.dtype)
-            return moved, None, None
+            return torch._softmax_backward_data(grads[0], probs, -1, probs.dtype), None, None
         if ctx.dense or ctx.r == 0.0 or not once:
-            if r is not None and to_r:
-                moved, terms = _terms_in_r(probs, r, grads[0])
-                return moved, terms.sum_to_size(r.shape), None
-            moved = entmax_backward(probs, grads[0], ctx.r if r is None else r)
-            return moved, None, None
+            if not to_r:
+                return entmax_backward(probs, grads[0], ctx.r if r is None else r), None, None
+            moved, terms = _terms_in_r(probs, r, grads[0])
+            return moved, terms.sum_to_size(r.shape), None
         if r is None:
-            moved = dispatch.launch("entmax_backward", probs, grads[0], ctx.r)
-            return moved, None, None
+            return dispatch.launch("entmax_backward", probs, grads[0], ctx.r), None, None
         r_of_rows = _of_rows(r, probs)
         if not to_r:
-            moved = dispatch.launch("entmax_backward_scores", probs, grads[0], r_of_rows)
-            return moved, None, None
+            launched = dispatch.launch("entmax_backward_scores", probs, grads[0], r_of_rows)
+            return launched, None, None
         moved, drift = dispatch.launch("entmax_backward_rows", probs, grads[0], r_of_rows)
         return moved, drift.view(*probs.shape[:-1], 1).sum_to_size(r.shape), None
 
