@@ -29,18 +29,12 @@ def write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
 
 
 class ArrowPairs(Sequence[Pair]):
-    """Memory-mapped pairs of a file that :func:`write_pairs` wrote.
-
-    Attributes:
-        source_lengths: number of symbols of every source.
-        target_lengths: number of symbols of every target.
-    """
+    """Memory-mapped pairs of a file that :func:`write_pairs` wrote, and the lengths of sources."""
 
     def __init__(self, path: Path) -> None:
         table = pa.ipc.open_stream(pa.memory_map(str(path))).read_all()
         self._source, self._target = table.columns
-        lengths = (pa.compute.list_value_length(column).to_numpy() for column in table.columns)
-        self.source_lengths, self.target_lengths = lengths
+        self.source_lengths = pa.compute.list_value_length(self._source).to_numpy()
 
     def __len__(self) -> int:
         return len(self.source_lengths)

@@ -25,7 +25,6 @@ def test_pairs_come_back_in_order(tmp_path, count):
     pairs = ArrowPairs(tmp_path / "train.arrow")
     assert list(pairs) == expected
     assert pairs.source_lengths.tolist() == [len(pair.source) for pair in expected]
-    assert pairs.target_lengths.tolist() == [len(pair.target) for pair in expected]
 
 
 def test_empty_sides_and_bounds(tmp_path):
