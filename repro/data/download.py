@@ -284,7 +284,7 @@ def _downloaded(download: Download, folder: Path) -> Path:
 
 
 def unpack(file: Path, data_dir: Path, members: tuple[str, ...], inside: str = ".") -> list[Path]:
-    """Unpack only the files of an archive whose names match.
+    """Unpack only the files of an archive whose names match; return those written.
 
     They are unpacked into a temporary folder and moved once the archive is read to its end, where
     compressed streams have their checksum.
@@ -294,9 +294,6 @@ def unpack(file: Path, data_dir: Path, members: tuple[str, ...], inside: str = "
         data_dir: data folder.
         members: patterns of file names, without folders.
         inside: folder below ``data_dir`` to which the paths in the archive are relative.
-
-    Returns:
-        The files that were written.
 
     Raises:
         DataError: the archive is neither tar nor zip, or is damaged; a matching member is a link

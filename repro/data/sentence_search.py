@@ -50,13 +50,10 @@ def find_pairs(
     wanted: Iterable[str],
     ignored: Sequence[str] = (),
 ) -> dict[str, int]:
-    """Find the first pair that has a wanted sentence on one side, for each wanted sentence.
+    """Find the position of the first pair with each wanted sentence on one side, if there is one.
 
     A sentence, of which case, spaces and punctuation do not matter, may be given by its digest.
     ``ignored`` tokens are not part of a sentence, and unknown words match nothing.
-
-    Returns:
-        Position of the pair of each wanted sentence; sentences without a pair are left out.
     """
     rest = {sentence_digest(text): text for text in wanted if sentence_key(text)}
     keys, other_keys = _token_keys(source, ignored), _token_keys(target, ignored)

@@ -142,11 +142,7 @@ class BidirectionalLstm(nn.Module):
         self.leftward = nn.LSTM(input_size, hidden_size, batch_first=True)
 
     def forward(self, inputs: Tensor, lengths: Tensor) -> Tensor:
-        """Return the states of both directions for rows ``(B, n, input)`` of ``lengths`` ``(B,)``.
-
-        Returns:
-            Shape ``(B, n, 2 hidden)``, zero at padding.
-        """
+        """Return the states ``(B, n, 2 hidden)``, zero at padding, of rows ``(B, n, input)``."""
         mask = length_mask(lengths, inputs.shape[1])
         if inputs.device.type != "cpu":
             weights = [*self.rightward.all_weights, *self.leftward.all_weights]

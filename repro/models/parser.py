@@ -74,15 +74,10 @@ class LstmParser(nn.Module):
         initialize(self)
 
     def forward(self, words: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
-        """Score every arc of a batch.
+        """Score every arc of a batch: ``(batch, n + 1, n + 1)``, row head, column modifier.
 
-        Args:
-            words: ids, shape ``(batch, n + 1)``; the root at position 0.
-            tags: ids, same shape.
-            lengths: number of words without the root, shape ``(batch,)``.
-
-        Returns:
-            Shape ``(batch, n + 1, n + 1)``, row head, column modifier.
+        Ids of words and tags are ``(batch, n + 1)``, the root at position 0, which lengths do not
+        count.
         """
         if self.training:
             words = self.drop_words(words)

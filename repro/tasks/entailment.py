@@ -176,13 +176,7 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions of the model for a split.
-
-    Attributes:
-        labels: gold and predicted label of each pair.
-        loss: mean loss per pair.
-        nonzeros: percentage of weights that are nonzero.
-    """
+    """Predictions for a split, mean loss per pair and percentage of nonzero weights."""
 
     labels: Labels
     loss: float

@@ -40,13 +40,7 @@ _UNREAD = frozenset({"strategy", "value", "margin", "links", "training_bounds"})
 
 @dataclass(frozen=True)
 class AlignedCorpus:
-    """Corpus with the links of an aligner.
-
-    Attributes:
-        data: the corpus, prepared with a sink.
-        links: for each split, the links of every pair.
-        sink: id of the sink.
-    """
+    """Corpus, prepared with a sink, with the links of every pair of each split by an aligner."""
 
     data: PreparedCorpus
     links: Mapping[str, Sequence[Links]]

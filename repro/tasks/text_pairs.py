@@ -50,14 +50,9 @@ class Example:
 def stored_examples(data: PreparedCorpus, count: int, shown: Sequence[str]) -> list[Example]:
     """Choose the examples that a run stores for the figures.
 
-    Args:
-        data: a prepared corpus.
-        count: number of validation pairs stored, from the first one on.
-        shown: further sentences, source or target: the first pair with each of them is stored,
-            looked up in the validation, test and training data in turn.
-
-    Returns:
-        The first validation pairs, then the others by split and position.
+    They are the first ``count`` validation pairs, then, by split and position, the first pair with
+    each of the sentences ``shown``, source or target, looked up in the validation, test and
+    training data in turn.
     """
     first = [("dev", index) for index in range(min(count, len(data.splits["dev"])))]
     missing = [*{sentence_digest(text): text for text in shown}.values()]

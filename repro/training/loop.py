@@ -100,8 +100,7 @@ def update(
 ) -> tuple[Tensor, Tensor]:
     """Take one optimizer step on a batch, its gradient clipped to ``max_grad_norm``.
 
-    Returns:
-        The detached loss and the number of target symbols; both stay on the device.
+    The detached loss and the number of target symbols, which it returns, stay on the device.
     """
     loss, symbols = task.loss(batch)
     optimizer.zero_grad(set_to_none=True)

@@ -41,11 +41,7 @@ class FlatCorpus(NamedTuple):
 
     A named tuple, because Numba accepts it as an argument; ``len`` is that of the tuple.
 
-    Attributes:
-        source: word numbers of all source sentences.
-        target: word numbers of all target sentences.
-        source_starts: offset of each source sentence, then the end of the last.
-        target_starts: offset of each target sentence, then the end of the last.
+    Both sides are word numbers; starts are the offset of each sentence, then the end of the last.
     """
 
     source: Integers

@@ -126,12 +126,7 @@ def fit_aligner(corpus: FlatCorpus, source: Numbers, target: Numbers, passes: in
 
 @dataclass(frozen=True)
 class TwoWayAligner:
-    """Pair of aligners, one per direction.
-
-    Attributes:
-        forward: explains target words by source words.
-        reverse: explains source words by target words.
-    """
+    """Aligners that explain target words by source words (``forward``), and the ``reverse``."""
 
     forward: WordAligner
     reverse: WordAligner

@@ -65,17 +65,11 @@ def rouge(
     max_bytes: int | None = None,
     stemming: bool = True,
 ) -> dict[str, list[Overlap]]:
-    """Compute every kind of ROUGE for each summary.
+    """Compute each of :data:`KINDS` of ROUGE for every summary, from one or more references.
 
-    Args:
-        summaries: texts of the summaries.
-        references: one or more texts for each summary.
-        max_bytes: number of bytes of UTF-8 to which summaries and references are truncated, like
-            option ``-b`` of ROUGE-1.5.5; ``None`` for no truncation.
-        stemming: whether to stem words of more than three letters (Porter).
-
-    Returns:
-        Scores of the summaries, for each of :data:`KINDS`.
+    Summaries and references are truncated to ``max_bytes`` bytes of UTF-8, like option ``-b`` of
+    ROUGE-1.5.5, unless that is ``None``. ``stemming`` stems words of more than three letters
+    (Porter).
 
     Raises:
         ValueError: the lists differ in length, or a summary has no reference.
