@@ -218,7 +218,7 @@ class Seq2SeqTask:
         """Return one symbol for each row of the attention, the end symbol included."""
         return [self.target_symbols[n] for n in hypothesis.tokens] + [END] * hypothesis.finished
 
-    def text(self, example: Any, hypothesis: Hypothesis) -> str:
+    def text(self, hypothesis: Hypothesis) -> str:
         """Return a hypothesis as text."""
         raise NotImplementedError
 
@@ -252,7 +252,7 @@ class Seq2SeqTask:
             line = self.line(example, "")
             return Prediction("", line, example.source, exact=False, unknown=unknown)
         best, count = ranked[0], wanted.n_best
-        outputs = [Alternative(self.text(example, h), h.log_probability) for h in ranked[:count]]
+        outputs = [Alternative(self.text(one), one.log_probability) for one in ranked[:count]]
         target = self.symbols(best)
         kept = best.attention if wanted.weights else None
         return Prediction(

@@ -291,7 +291,7 @@ class TextPairsTask(Seq2SeqTask, ABC):
         """Sort the hypotheses of a search by the penalties of the run."""
         return rescored(result.hypotheses, self.penalties)
 
-    def text(self, example: TextInput, hypothesis: Hypothesis) -> str:
+    def text(self, hypothesis: Hypothesis) -> str:
         """Return a hypothesis as plain text."""
         return self.detokenize(" ".join(self._words(hypothesis)))
 

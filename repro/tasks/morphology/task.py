@@ -160,9 +160,9 @@ class MorphologyTask(Seq2SeqTask):
     def _texts(self, results: Sequence[BeamResult]) -> list[str]:
         """Return the best form of each example, empty if the search found none."""
         best = [result.hypotheses[:1] for result in results]
-        return [self.text(None, found[0]) if found else "" for found in best]
+        return [self.text(found[0]) if found else "" for found in best]
 
-    def text(self, example: object, hypothesis: Hypothesis) -> str:
+    def text(self, hypothesis: Hypothesis) -> str:
         """Return a hypothesis as a form."""
         return "".join(self.data.target.decode(hypothesis.tokens))
 
