@@ -344,10 +344,8 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
                     [label],
                     math.log(shares[label]),
                     probabilities=shares,
-                    attention=kept.attention,
-                    reverse=kept.reverse,
-                    candidates=kept.candidates,
                     unknown=[word for word in words if word not in self.data.vocabulary],
+                    **kept._asdict(),
                 )
                 yield place, prediction
 
