@@ -178,17 +178,11 @@ def insert(state: State, vertex: Array, theta: float, diagonal: float, share: fl
 
 @inner
 def advance(state: State, vertex: Array, score: float, tol: float, max_iter: int) -> int:
-    """Update the active set with the structure that the oracle returned.
+    """Update the active set, which is not full, with the structure that the oracle returned.
 
-    Args:
-        state: the active set, which is not full.
-        vertex: best structure for the scores minus the current marginals.
-        score: score of ``vertex``.
-        tol: gap at which the solution has converged.
-        max_iter: largest number of oracle calls.
-
-    Returns:
-        ``RUNNING``, ``CONVERGED`` or ``EXHAUSTED``.
+    That is the best one for the scores minus the current marginals. The result is ``RUNNING``,
+    ``CONVERGED``, at a gap of ``tol``, or ``EXHAUSTED``, after ``max_iter`` oracle calls or more
+    idle ones than ``_PATIENCE``.
     """
     theta, diagonal = score - state.values[OFFSET], compare(state, vertex)
     state.counts[ITERATIONS] += 1

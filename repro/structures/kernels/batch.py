@@ -169,17 +169,9 @@ def solve_range(
     batch: Batch, tol: float, max_iter: Array, offsets: Array, known: Found, report: Report,
     start: int, stop: int,
 ) -> tuple[Found, int, int]:  # fmt: skip
-    """Solve instances ``start`` to ``stop - 1``.
+    """Solve instances ``start`` to ``stop - 1`` with ``max_iter`` ``(B,)`` oracle calls at most.
 
-    Args:
-        batch: the instances.
-        tol: gap at which to stop.
-        max_iter: ``(B,)`` largest number of oracle calls.
-        offsets: ``(B + 1,)`` at which the structures in ``known`` of each instance start.
-        known: structures to start from, and their weights.
-        report: output.
-        start: first instance.
-        stop: end of the range, exclusive.
+    The ``known`` structures and weights from which each starts are at ``offsets``, ``(B + 1,)``.
 
     Returns:
         The solutions, and how many structures and entries of inverses they use.
