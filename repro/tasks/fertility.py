@@ -40,7 +40,7 @@ _UNREAD = frozenset({"strategy", "value", "margin", "links", "training_bounds"})
 
 @dataclass(frozen=True)
 class AlignedCorpus:
-    """Corpus, prepared with a sink, with the links of every pair of each split by an aligner."""
+    """Corpus, prepared with a sink, and the links that an aligner gives each pair of its splits."""
 
     data: PreparedCorpus
     links: Mapping[str, Sequence[Links]]

@@ -163,7 +163,7 @@ class TextInput:
 class TextPairsTask(Seq2SeqTask, ABC):
     """Untrained text-to-text model with its data; see ``repro.tasks.protocol.Task``.
 
-    What :meth:`preparation` returned may be ``stored`` instead of a corpus.
+    ``stored`` is what :meth:`preparation` returned, instead of a corpus.
     """
 
     selectors = TextTaskConfig.selectors

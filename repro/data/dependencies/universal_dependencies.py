@@ -103,10 +103,10 @@ def load_treebank(folder: Path, name: str, check_size: bool = True) -> Treebank:
 
 
 def check_tags(treebank: Treebank, column: str) -> None:
-    """Check that all splits have tags, without which a parser would see the words only.
+    """Check that all splits have tags in a column, ``"UPOS"`` or ``"XPOS"``, as parsers need them.
 
     Raises:
-        DataError: every word of a split has ``_`` in UPOS or XPOS; names the file and, if the
+        DataError: every word of a split has ``_`` in the column; names the file and, if the
             other column has tags, the setting that selects it.
     """
     other = "XPOS" if column == "UPOS" else "UPOS"

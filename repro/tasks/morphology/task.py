@@ -68,8 +68,8 @@ class MorphologyTask(Seq2SeqTask):
     """Untrained model for all languages of a corpus; see ``repro.tasks.protocol.Task``.
 
     The first ``task.stored_examples`` validation examples of each language are stored, and the
-    examples of any split that ``task.shown`` names. What :meth:`preparation` returned may be
-    ``stored`` instead of a corpus.
+    examples of any split that ``task.shown`` names. ``stored`` is what :meth:`preparation`
+    returned, instead of a corpus.
 
     Raises:
         DataError: the folder of the corpus has a malformed file of the rule baseline.
