@@ -79,13 +79,9 @@ class _Captured:
 
 
 class Updates:
-    """Updates of a task, replayed from graphs where that is possible.
+    """Updates of a task, replayed from graphs where these are wanted and possible.
 
-    Args:
-        update: takes an update on a batch; returns loss and number of symbols.
-        task: what is trained; graphs need batches with ``padded``.
-        optimizer: its learning rates may change between updates.
-        wanted: whether to capture graphs.
+    Graphs need batches with ``padded``. Learning rates may change between updates.
     """
 
     def __init__(

@@ -57,11 +57,8 @@ def is_decay_due(
 ) -> bool:
     """Return whether the learning rate decays after a row of the history.
 
-    Args:
-        config: its ``schedule`` names the rule.
-        progress: progress of training, the row's validation included; ``epoch`` still counts
-            the epochs before it.
-        row: contains ``dev_loss`` if there was a validation.
+    The row contains ``dev_loss`` if there was a validation, which the progress includes; its
+    ``epoch`` still counts the epochs before.
     """
     if config.schedule == "decay_after_epoch":
         return progress.epoch + 1 >= config.decay_from
@@ -122,12 +119,8 @@ def updates(task: Trainable[Any], optimizer: Optimizer, config: TrainingConfig) 
 class Fit(Generic[BatchT]):
     """Training in progress, which can be stopped and resumed.
 
-    Args:
-        task: the model and its data.
-        config: optimizer, schedule and stopping.
-        files: where to save; training resumes from the checkpoint if it exists.
-        on_row: called with each row of the history when it is complete.
-        on_step: called after each update, to show progress.
+    It resumes from the checkpoint if that exists. ``on_row`` is called with each row of the history
+    when it is complete, ``on_step`` after each update, to show progress.
 
     Raises:
         ConfigError: ``config.monitor`` is not a metric by which the task can select the model.
