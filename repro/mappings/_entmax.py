@@ -329,10 +329,12 @@ def apply_jacobian(probs: Tensor, r: float | Tensor, vector: Tensor) -> tuple[Te
         mean = (vector * slope).sum(-1, keepdim=True) / _total(slope)
         return slope * (vector - mean), vector - mean
     shares, wide = in_double(probs), in_double(vector)
-    slope, smallest = _relative_slope(shares, r)
+    support = shares > 0
+    floor, smallest = shares.detach().masked_fill(~support, torch.inf).min(-1, keepdim=True)
+    floor = floor.masked_fill((floor == torch.inf) | (torch.as_tensor(r) <= 1), 1.0)
+    slope = on_support(shares / floor, support).pow(1 - r) * support
     wide = wide - wide.gather(-1, smallest)
     centered = wide - (wide * slope).sum(-1, keepdim=True) / _total(slope)
-    support = shares > 0
     logs = on_support(shares, support).log()
     half = (0.5 * (1 - r) * logs).exp().clamp(max=torch.finfo(slope.dtype).max) * support
     limit = torch.finfo(probs.dtype).max
@@ -344,17 +346,6 @@ def _total(slope: Tensor) -> Tensor:
     """Return ``Σ s``, or one for rows without mass."""
     total = slope.sum(-1, keepdim=True)
     return total.masked_fill(total == 0, 1.0)
-
-
-def _relative_slope(probs: Tensor, r: float | Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``(p / f)^{1-r}`` on the support, zero elsewhere, and the index of the smallest share.
-
-    ``f`` is the smallest positive share if ``r > 1``, otherwise one.
-    """
-    support = probs > 0
-    floor, smallest = probs.detach().masked_fill(~support, torch.inf).min(-1, keepdim=True)
-    floor = floor.masked_fill((floor == torch.inf) | (torch.as_tensor(r) <= 1), 1.0)
-    return on_support(probs / floor, support).pow(1 - r) * support, smallest
 
 
 def on_support(probs: Tensor, support: Tensor) -> Tensor:
