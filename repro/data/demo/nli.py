@@ -101,10 +101,8 @@ def _related(
     phrases = [*product(paths, ("", *chain(*opposites)))]
 
     def relation(one: Phrase, other: Phrase) -> str:
-        (path, modifier), (path_2, modifier_2) = (
-            (paths[one[0]], one[1]),
-            (paths[other[0]], other[1]),
-        )
+        path, path_2 = paths[one[0]], paths[other[0]]
+        modifier, modifier_2 = one[1], other[1]
         above, below = path[: len(path_2)] == path_2, path_2[: len(path)] == path
         if not (above or below) or {(modifier, modifier_2), (modifier_2, modifier)} & {*opposites}:
             return "|"
