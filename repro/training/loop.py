@@ -275,9 +275,8 @@ class Fit(Generic[BatchT]):
         measured = {"loss": outcome.loss, **outcome.metrics}
         for name, value in measured.items():
             self._require_finite(f"validation {name}", value)
-        # Not `value > best`: a best value of NaN, from an older version, must be replaced.
         value, progress = outcome.metrics[self.config.monitor], self.progress
-        if progress.best is None or not value <= progress.best:
+        if progress.best is None or value > progress.best:
             progress.best, progress.best_epoch = value, progress.epoch + 1
             progress.best_step = progress.step
             if distributed.rank() == 0:

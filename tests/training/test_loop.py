@@ -415,15 +415,6 @@ def test_a_loss_of_one_batch_that_is_not_finite_is_a_divergence(
         run(Diverging(), tmp_path)
 
 
-def test_a_best_value_of_nan_in_a_checkpoint_can_be_beaten(tmp_path: Path) -> None:
-    run(Regression(), tmp_path, max_epochs=1)
-    checkpoint = tmp_path / "checkpoint.pt"
-    progress, state = load_checkpoint(checkpoint)
-    progress.best, progress.finished = math.nan, False
-    save_checkpoint(checkpoint, progress, state)
-    assert run(Regression(), tmp_path, max_epochs=2).best_epoch == 2
-
-
 def test_an_unknown_selecting_metric_is_refused_before_training(tmp_path: Path) -> None:
     task = Regression()
     with pytest.raises(ConfigError, match=r"training\.monitor is 'bleu'; choose from: score"):
