@@ -8,7 +8,13 @@ from stored_statistics import scores_of
 
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
-from repro.models.entailment import SequentialAligner, StructuredAligner, WordAligner
+from repro.mappings import Sparsemax
+from repro.models.entailment import (
+    AlignedLabels,
+    SequentialAligner,
+    StructuredAligner,
+    WordAligner,
+)
 from repro.report.figures import figure_kind
 from repro.results import RunFolder
 from repro.results.files import read_rows
@@ -87,6 +93,17 @@ def test_weights_are_mixtures_of_the_structures(
         if alignment == "matching":
             back = torch.tensor(row["hypothesis_to_premise"])
             torch.testing.assert_close(back.T, torch.tensor(row["premise_to_hypothesis"]))
+
+
+def test_weights_of_both_directions_are_counted(root: Path) -> None:
+    scores = torch.tensor([[[9.0, 0.0], [0.0, 0.5]], [[1.0, 7.0], [7.0, 7.0]]])
+    lengths = torch.tensor([[2, 2], [2, 1]])
+    task = made(root, "words")
+    found = AlignedLabels(torch.zeros(2, 3), WordAligner(Sparsemax())(scores, lengths, lengths))
+    # Row 2 and column 2 of the first pair keep both words; the second pair has one column.
+    nonzeros = (1 + 2 + 1 + 2) + (2 + 1)
+    batch = task.data.dev.collate([0, 1])
+    assert task.count_weights(found, batch) == (nonzeros, 8 + 4)
 
 
 def test_structures_are_sparser_than_softmax(root: Path) -> None:

@@ -24,17 +24,6 @@ class Alignment:
     lengths: Tensor  # number of words of premise and hypothesis, (B, 2), on the CPU
     solutions: tuple[Solution, ...] = ()
 
-    @property
-    def cells(self) -> Tensor:
-        """Number of weights of each pair, summed over both directions, shape ``(B,)``."""
-        return 2 * self.lengths.prod(1)
-
-    @property
-    def nonzeros(self) -> Tensor:
-        """Number of nonzero weights of each pair, summed over both directions, shape ``(B,)``."""
-        forth = (self.premise_to_hypothesis != 0).sum((1, 2))
-        return forth + (self.hypothesis_to_premise != 0).sum((1, 2))
-
 
 class Aligner(nn.Module, ABC):
     """Base class of modules that turn alignment scores into weights."""

@@ -46,7 +46,10 @@ class NliAlignmentTask(EntailmentTask[AlignedLabels, NliAlignmentRun]):
 
     def count_weights(self, found: AlignedLabels, batch: NliBatch) -> tuple[int, int]:
         """Count word pairs with nonzero weight and all word pairs, summed over both directions."""
-        return int(found.alignment.nonzeros.sum()), int(found.alignment.cells.sum())
+        alignment = found.alignment
+        both = (alignment.premise_to_hypothesis, alignment.hypothesis_to_premise)
+        nonzeros = sum((weights != 0).sum() for weights in both)
+        return int(nonzeros), 2 * int(alignment.lengths.prod(1).sum())
 
     def describe_weights(self, found: AlignedLabels, batch: NliBatch) -> list[dict[str, Any]]:
         """Return the weights in both directions and their structures, largest weight first.

@@ -78,16 +78,6 @@ def test_matchings_are_symmetrical_and_spend_one_on_each_word_of_the_shorter(
     assert forth.sum(2).max() < 1 + 1e-9
 
 
-def test_cells_and_nonzeros_are_counted_by_pair() -> None:
-    scores = torch.tensor([[[9.0, 0.0], [0.0, 0.5]], [[1.0, 7.0], [7.0, 7.0]]])
-    lengths = torch.tensor([[2, 2], [2, 1]])
-    found = WordAligner(Sparsemax())(scores, lengths, lengths)
-    assert found.cells.tolist() == [8, 4]
-    # Row 2 and column 2 of the first pair keep both words; the second pair has one column.
-    by_hand = [1 + 2 + 1 + 2, 2 + 1]
-    assert found.nonzeros.tolist() == by_hand
-
-
 def test_one_bin_for_each_distance() -> None:
     transitions = TransitionScores()
     transitions.step.data = torch.tensor([10.0, 11.0, 12.0, 13.0, 14.0])
