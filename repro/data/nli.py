@@ -62,15 +62,12 @@ class NliCorpus:
     """The labeled pairs of a corpus, each part in the order of its file.
 
     Attributes:
-        fingerprint: SHA-256 over the names and the SHA-256 of every file that was read.
         labels: names that the labels of the examples index.
     """
 
-    name: str
     train: list[NliExample]
     dev: list[NliExample]
     test: list[NliExample]
-    fingerprint: str
     labels: tuple[str, ...]
 
 
@@ -89,15 +86,14 @@ def load_nli(source: SentencePairs, data_dir: Path, reading: NliReading) -> NliC
     References:
         Niculae et al. (2018), §5.2, footnote 3.
     """
-    parts, paths = {}, archive_files(source, data_dir)
-    for part, path in paths.items():
+    parts = {}
+    for part, path in archive_files(source, data_dir).items():
         parts[part] = read_file(path, reading)
         check_size(source, part, len(parts[part]), reading)
     if source.halved is not None:
         parts["dev"], parts["test"] = halves(parts.pop(source.halved))
     parts["train"] = _short_enough(source.name, parts["train"], reading)
-    digest = fingerprint(paths)
-    return NliCorpus(source.name, fingerprint=digest, labels=LABELS, **parts)
+    return NliCorpus(labels=LABELS, **parts)
 
 
 def pair_files(folder: Path) -> dict[str, Path]:
@@ -143,8 +139,7 @@ def load_pairs(folder: Path, reading: NliReading) -> NliCorpus:
         for split, path in paths.items()
     }
     parts["train"] = _short_enough(folder.name, parts["train"], reading)
-    digest = fingerprint(paths)
-    return NliCorpus(folder.name, fingerprint=digest, labels=labels, **parts)
+    return NliCorpus(labels=labels, **parts)
 
 
 _KEYS = {
@@ -250,7 +245,7 @@ def read_unlabeled(
 
 
 def fingerprint(paths: Mapping[str, Path]) -> str:
-    """Compute :attr:`NliCorpus.fingerprint` without parsing the files."""
+    """Compute a SHA-256 over the names and the SHA-256 of the files of a corpus."""
     lines = (f"{path.name} {sha256_of_file(path)}\n" for path in sorted(paths.values()))
     return sha256_of("".join(lines).encode())
 
