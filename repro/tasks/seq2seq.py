@@ -149,16 +149,12 @@ class Seq2SeqTask:
             scores = self.model(*inputs).scores
         return self.criterion(scores.float(), batch.target) / len(batch), symbols
 
-    def validation_statistics(self) -> TeacherForcedStatistics:
-        """Compute loss and sparsity on validation data; the model must be in evaluation mode."""
-        return self.teacher_forced(self.ordered(self.splits["dev"]))
-
     @torch.no_grad()
-    def teacher_forced(self, batches: Sequence[Seq2SeqBatch]) -> TeacherForcedStatistics:
-        """Compute loss and sparsity over batches; the model must be in evaluation mode."""
+    def teacher_forced(self, pairs: Sequence[Pair]) -> TeacherForcedStatistics:
+        """Compute loss and sparsity over pairs; the model must be in evaluation mode."""
         totals = torch.zeros(5, dtype=torch.float64, device=self.device)
         symbols = 0
-        for batch in distributed.share(batches):
+        for batch in distributed.share(self.ordered(pairs)):
             with autocast(self.config, self.device):
                 forced = self.model(batch.source, batch.source_lengths, batch.target)
             scores, mask = forced.scores.float(), batch.target != Vocabulary.PAD
@@ -196,9 +192,7 @@ class Seq2SeqTask:
     ) -> Iterator[tuple[int, BeamResult]]:
         """Yield the position of each pair with its result; see :meth:`search`."""
         decoding = self.config.decoding
-        batches = ordered_batches(source_lengths(pairs), decoding.batch_size)
-        for indices in distributed.share(batches):
-            batch = collate(pairs, indices).to(self.device)
+        for batch in distributed.share(self.ordered(pairs)):
             found = beam_search(
                 model,
                 batch.source,
@@ -208,7 +202,7 @@ class Seq2SeqTask:
                 keep_attention=keep_attention,
                 min_length=self.min_length,
             )
-            yield from zip(indices, found, strict=True)
+            yield from zip(batch.indices.tolist(), found, strict=True)
 
     def ranked(self, result: BeamResult) -> Sequence[Hypothesis]:
         """Return the hypotheses of a search, best first."""

@@ -202,7 +202,7 @@ class TextPairsTask(Seq2SeqTask, ABC):
 
     def validate(self) -> Validation:
         """Compute loss, accuracy and sparsity on validation data, all teacher-forced."""
-        found = self.validation_statistics()
+        found = self.teacher_forced(self.splits["dev"])
         return Validation(found.loss, {"token_accuracy": 100 * found.accuracy, **found.sparsity})
 
     def evaluate(self, folder: RunFolder) -> Scores:

@@ -110,7 +110,7 @@ class MorphologyTask(Seq2SeqTask):
 
     def validate(self) -> Validation:
         """Compute teacher-forced loss and sparsity, and mean accuracy over languages (greedy)."""
-        statistics = self.validation_statistics()
+        statistics = self.teacher_forced(self.data.dev)
         found = self.search(self.model, self.data.dev, beam_size=1)
         forms = InflectedForms(self.data.corpus.dev, self._texts(found))
         accuracy = METRICS["accuracy"].value(forms)
@@ -118,7 +118,7 @@ class MorphologyTask(Seq2SeqTask):
 
     def evaluate(self, folder: RunFolder) -> Scores:
         """Score beam search and sparsity; write predictions, statistics and examples."""
-        statistics = self.validation_statistics()
+        statistics = self.teacher_forced(self.data.dev)
         scores = self.evaluate_model(self.model, folder)
         scores["dev/loss"] = statistics.loss
         return scores | {f"dev/{name}": value for name, value in statistics.sparsity.items()}
