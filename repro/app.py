@@ -121,7 +121,7 @@ def _run(config: RunConfig, overrides: Sequence[str]) -> int:
         if several:
             distributed.same("over")
         record = RunFolder(outcome.folder).read_record()
-        for name in main_first(record.metrics, main_metric([record])):
+        for name in main_first(record.metrics, main_metric(record)):
             if name.count("/") < 2:  # leave out parts, such as test/accuracy/english
                 print(f"{name:28} {metric_text(record.metrics[name])}")
         if record.diverged:

@@ -70,7 +70,7 @@ def print_results(
         having = frame.dropna(subset=[column_of(frame, key) for key in pivot])
     found = [records[row] for row in frame.index]
     likely = [records[row] for row in having.index] or found
-    shown = [*metrics] or [main_metric(likely)]
+    shown = [*metrics] or [main_metric(likely[0])]
     known = sorted({m for one in found for m in one.metrics if m.count("/") == 1})
     for name in shown:
         if name not in frame or frame[name].isna().all():

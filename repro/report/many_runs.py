@@ -58,7 +58,7 @@ def list_page(archive: Archive) -> str:
             **_choices(record),
             "scale": record.scale,
             "seed": record.seed,
-            "main": main_metric([record]),
+            "main": main_metric(record),
             "finished": record.finished,
             "group": groups.setdefault(f"{repeated[own]} {kind}", len(groups)),
             "settings": " ".join([*several, *sorted(shown, key=len)]),

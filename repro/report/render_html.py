@@ -105,7 +105,7 @@ def html_run(
         listed: whether there are a report, a list of all runs and a page that compares them.
         example: drawing of an output and its attention, inserted unescaped.
     """
-    names = main_first(record.metrics, main_metric([record]))
+    names = main_first(record.metrics, main_metric(record))
     metrics = [
         (name, number_text(record.metrics[name], metric_of(name).digits), record.signatures[name])
         for name in names

@@ -61,7 +61,7 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
     if not records:
         axes = "; ".join(f"{key}: {', '.join(values)}" for key, values in sweep.axes.items())
         return SweepView(sweep, state, (), (), None, "", (axes,))
-    metric = main_metric(list(records.values()))
+    metric = main_metric(next(iter(records.values())))
     points = _points(sweep, records, metric, comparer)
     words = [f"{_label(sweep, point)}: {point.cell.text}" for point in points if point.records]
     description = f"{metric_label(metric)}: {'; '.join(words)}."

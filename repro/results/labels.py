@@ -1,6 +1,6 @@
 """Short descriptions of runs for lists and displays."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from repro.results.frame import text_of
@@ -18,15 +18,14 @@ def run_title(settings: Mapping[str, Any], corpus: str, members: int = 0) -> str
     return f"{settings.get('task.name')}: {', '.join(filter(None, [*choices, corpus, last]))}"
 
 
-def main_metric(records: Sequence[Record]) -> str:
+def main_metric(record: Record) -> str:
     """Return the test metric that training monitors, else the first to be maximized."""
     from repro.evaluation.metrics import METRICS
 
-    metrics = records[0].metrics
-    select = records[0].settings.get("training.monitor")
+    monitor = record.settings.get("training.monitor")
     higher = [f"test/{name}" for name, one in METRICS.items() if one.higher_is_better]
-    wanted = (f"test/{select}", *higher, f"dev/{select}", *metrics)
-    return next(name for name in wanted if name in metrics)
+    wanted = (f"test/{monitor}", *higher, f"dev/{monitor}", *record.metrics)
+    return next(name for name in wanted if name in record.metrics)
 
 
 def main_first(names: Iterable[str], main: str | None) -> list[str]:
@@ -38,7 +37,7 @@ def result_text(record: Record) -> str:
     """Format the main metric of a record; empty if it has no metric."""
     if not record.metrics:
         return ""
-    name = main_metric([record])
+    name = main_metric(record)
     return f"{name} {record.metrics[name]:.2f}"
 
 

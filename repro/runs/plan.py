@@ -172,11 +172,8 @@ def print_plan(plans: Sequence[ArtefactPlan], estimate: Estimate) -> None:
         why = ", ".join(f"{number} {reason}" for reason, number in one.reasons.items())
         total = one.done + len(one.todo)
         left = f", {len(one.todo)} to do: {why}" if one.todo else ""
-        print(
-            f"{one.name:26} {total:4} runs: {one.done} done{left}"
-            if total
-            else f"{one.name:26} needs no run"
-        )
+        runs = f"{total:4} runs: {one.done} done{left}" if total else "needs no run"
+        print(f"{one.name:26} {runs}")
     todo, hours = estimate.to_do, estimate.seconds / 3600
     time = f"{hours:.1f} hours" if hours >= 2 else f"{60 * hours:.0f} minutes"  # one after another
     if estimate.unknown:

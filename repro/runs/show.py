@@ -129,7 +129,7 @@ def _recorded(record: Record) -> Facts:
 
 def _measured(record: Record) -> Facts:
     return {
-        "main": main_metric([record]) if record.metrics else None,
+        "main": main_metric(record) if record.metrics else None,
         "metrics": record.metrics,
         "signatures": record.signatures,
         "diverged": record.diverged,

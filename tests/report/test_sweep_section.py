@@ -160,4 +160,4 @@ def test_sweeps_after_the_last_reproduction_come_first(tmp_path: Path) -> None:
 
 def test_the_main_metric_is_that_of_the_test_data(tmp_path: Path) -> None:
     make_run(tmp_path, "a", 1, 5)
-    assert main_metric(Archive(tmp_path, "demo").records) == "test/accuracy"
+    assert main_metric(Archive(tmp_path, "demo").records[0]) == "test/accuracy"
