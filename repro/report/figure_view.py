@@ -5,7 +5,7 @@ from pathlib import Path
 
 from repro.config.experiment import Experiment
 from repro.evaluation.metrics import metric_of
-from repro.report.figures import FigureData, refuse_malformed
+from repro.report.figures.data import FigureData, refuse_malformed
 from repro.report.figures.kinds import choice_in_words, place_in_words, shown_examples
 from repro.results import figure_path
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from repro.mappings import MAPPINGS
 from repro.report.figures import Figure as Kind
-from repro.report.figures import FigureData, draw_figure, figure_kind, figure_kinds
+from repro.report.figures import FigureData, figure_kind, figure_kinds
 from repro.report.figures.canvas import (
     FAINTEST,
     PNG_DPI,
@@ -25,6 +25,7 @@ from repro.report.figures.canvas import (
     plain_style,
     token_label,
 )
+from repro.report.figures.data import draw_figure
 from repro.report.figures.heatmap import CELL, FOOT, room
 from repro.report.figures.lattice import (
     Node,

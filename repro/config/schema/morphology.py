@@ -6,7 +6,7 @@ from typing import ClassVar
 from omegaconf import MISSING
 
 from repro.config.schema.checks import choice, identifier, number
-from repro.config.schema.groups import DataConfig, TaskConfig
+from repro.config.schema.groups import TaskConfig
 from repro.config.schema.mapping import UnboundedConfig
 from repro.config.schema.seq2seq import BeamConfig, Seq2SeqRun
 
@@ -46,7 +46,6 @@ class MorphologyRun(Seq2SeqRun):
     """A run of morphological inflection."""
 
     task: MorphologyConfig = MISSING
-    data: DataConfig = MISSING
     mapping: UnboundedConfig = MISSING
     decoding: BeamConfig = MISSING
 

@@ -4,10 +4,8 @@ from repro.config.paths import extended
 from repro.report.figures.data import (
     FigureData,
     Origin,
-    draw_figure,
     export_figure_data,
     read_figure_data,
-    refuse_malformed,
     render_figure,
 )
 from repro.report.figures.kinds import Figure, FigureRun, FigureRuns, figure_kind, figure_kinds
@@ -18,12 +16,10 @@ __all__ = [
     "FigureRun",
     "FigureRuns",
     "Origin",
-    "draw_figure",
     "export_figure_data",
     "figure_kind",
     "figure_kinds",
     "read_figure_data",
-    "refuse_malformed",
     "render_figure",
 ]
 
