@@ -216,8 +216,8 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
         joint = next(one for one in shown if one.deciding is joint.deciding)
     sizes = len(measured), len(columns), len(wanted)
     word, reason = _explanation(verdict, joint, small, sizes)
-    counts = sum(one.true for one in by_column.values() if one), len(measured), len(wanted)
-    return Judged(paper, claim, experiment, verdict, word, tuple(shown), joint, reason, counts)
+    agree = sum(one.true for one in by_column.values() if one), len(measured), len(wanted)
+    return Judged(paper, claim, experiment, verdict, word, tuple(shown), joint, reason, agree)
 
 
 def _verdict(joint: Outcome) -> Verdict:
@@ -274,18 +274,20 @@ def _too_small(cells: MeasuredCells, columns: Sequence[Column]) -> str:
     return f"{worst} of {row} is {found[worst]:.1f} points worse than the paper's"
 
 
+def counts(judged: Sequence[Judged]) -> str:
+    """Count claims by their verdicts."""
+    found = Counter(one.verdict for one in judged)
+    parts = [f"{verdict} {found[verdict]}" for verdict in Verdict if found[verdict]]
+    return f"{len(judged)} claims: {', '.join(parts)}"
+
+
 def claims_by_paper(judged: Sequence[Judged]) -> list[ClaimsOfPaper]:
     """Group verdicts by paper, keeping their order; those of a paper are consecutive."""
     found = []
     for paper, group in groupby(judged, lambda one: one.paper):
         claims = list(group)
-        counts = Counter(one.verdict for one in claims)
-        summary = ", ".join(
-            f"{verdict} {counts[verdict]}" for verdict in Verdict if counts[verdict]
-        )
         absent = (Verdict.NOT_MEASURED, Verdict.NO_PREDICATE)
         measured = tuple(one for one in claims if one.verdict not in absent)
         unmeasured = tuple(one for one in claims if one.verdict in absent)
-        text = f"{len(claims)} claims: {summary}"
-        found.append(ClaimsOfPaper(paper, text, measured, unmeasured))
+        found.append(ClaimsOfPaper(paper, counts(claims), measured, unmeasured))
     return found

@@ -184,9 +184,8 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
     sides = [record.settings for record in records]
     keys = dict.fromkeys(key for side in sides for key in side)
     settings = {key: [side.get(key) for side in sides] for key in keys}
-    first_read = [key for key in varying(records) if key in settings]
-    first_read += [key for key in settings if key not in first_read]
-    settings = {k: settings[k] for k in first_read if len({*map(text_of, settings[k])}) > 1}
+    order = [key for key in dict.fromkeys([*varying(records), *settings]) if key in settings]
+    settings = {key: settings[key] for key in order if len({*map(text_of, settings[key])}) > 1}
     first, metrics = records[0], dict[str, dict[str, Any]]()
     comparer = Comparer(folder, first.scale)
     named = dict.fromkeys(m for one in records for m in one.metrics if m.count("/") == 1)

@@ -157,9 +157,3 @@ def _size(one: Judged, outcome: Outcome | None) -> str:
     if found.interval is not None:
         text += f" ± {number_text(found.margin - found.interval[0], found.digits)}"
     return text
-
-
-def counts(lines: Sequence[Line]) -> str:
-    """Count the claims by their strongest verdicts."""
-    number = {one: sum(line.strongest.verdict is one for line in lines) for one in Verdict}
-    return f"{len(lines)} claims: " + ", ".join(f"{one} {n}" for one, n in number.items() if n)

@@ -16,11 +16,11 @@ from markupsafe import Markup, escape
 from repro.evaluation.metrics import metric_of
 from repro.report.cell import FAILED, MISSING, number_text
 from repro.report.charts import Chart
-from repro.report.claims import GENERATED, METHOD, Verdict
+from repro.report.claims import GENERATED, METHOD, Verdict, counts
 from repro.report.document import Document
 from repro.report.grid import Grid
 from repro.report.margins import TICKS, margin_of, verdict_word
-from repro.report.matrix import LEGEND, SCALES, Line, answers, counts
+from repro.report.matrix import LEGEND, SCALES, Line, answers
 from repro.report.provenance import GENERATED_SCALE
 from repro.report.sweeps import SweepView
 from repro.results import Record

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from markupsafe import escape
 
-from repro.report.claims import GENERATED, METHOD
+from repro.report.claims import GENERATED, METHOD, counts
 from repro.report.document import Document, Section
 from repro.report.grid import Grid
 from repro.report.margins import verdict_word
-from repro.report.matrix import LEGEND, SCALES, counts
+from repro.report.matrix import LEGEND, SCALES
 from repro.report.provenance import GENERATED_SCALE
 from repro.report.sweeps import SweepView
 
@@ -112,7 +112,8 @@ def _claims(document: Document) -> list[str]:
         text = escape_markdown(f"{judged.claim.text} ({one.authors}, {judged.claim.place})")
         lines.append(_join([text, one.published_sign, *signs, escape_markdown(judged.word)]))
     if document.matrix:
-        parts += [f"{counts(document.matrix)}.", "\n".join(lines), escape_markdown(LEGEND)]
+        summary = counts([one.strongest for one in document.matrix])
+        parts += [f"{summary}.", "\n".join(lines), escape_markdown(LEGEND)]
     parts += [f"> {GENERATED}"] if generated else []
     for paper in document.claims:
         parts += [f"### {escape_markdown(paper.paper)}: {escape_markdown(paper.summary)}"]
