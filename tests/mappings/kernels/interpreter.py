@@ -19,6 +19,9 @@ from repro.mappings.kernels import dispatch
 
 pytest.importorskip("triton")
 
+from triton.language import block_type, core
+from triton.language.semantic import TritonSemantic
+from triton.runtime import interpreter
 from triton.runtime.interpreter import InterpretedFunction, InterpreterBuilder, ScanOps
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -110,10 +113,55 @@ def _scan(self, inputs):
     return [self.to_tensor(tile, like.dtype) for tile, like in zip(tiles, inputs, strict=True)]
 
 
+_describe, _set_up = block_type.__init__, core.tensor.__init__
+_broadcast, _numpy_type = TritonSemantic.broadcast_impl_value, interpreter._get_np_dtype
+_blocks, _numpy_types = {}, {}
+"""Types that triton makes anew in each operation, at half of the cost of a kernel: those of tiles
+by the type and shape of their entries, those of numpy by name."""
+
+
+def _block(cls, element_ty, shape):
+    """Return the one type of all tiles of a shape."""
+    lengths = [getattr(length, "value", length) for length in getattr(shape, "values", shape)]
+    key = element_ty.name, *lengths
+    if key not in _blocks:
+        _blocks[key] = object.__new__(cls)
+        _describe(_blocks[key], element_ty, shape)
+    return _blocks[key]
+
+
+def _tensor(self, handle, type):
+    """Initialize a tensor with what those of one type have in common."""
+    if not hasattr(type, "common"):
+        _set_up(self, handle, type)
+        type.common = {**vars(self)}
+    vars(self).update(type.common, handle=handle)
+
+
+def _broadcast_or_keep(self, left, right):
+    """Bring two tensors to one shape, at once if they have it."""
+    a, b = left.type, right.type
+    if a.is_block() and b.is_block() and [*a.shape] == [*b.shape]:
+        return left, right
+    return _broadcast(self, left, right)
+
+
+def _type_of_numpy(kind):
+    """Return the type in which numpy holds a scalar or a tile."""
+    name = kind.scalar.name
+    if name not in _numpy_types:
+        _numpy_types[name] = _numpy_type(kind)
+    return _numpy_types[name]
+
+
 if INTERPRETED:
     dispatch._INSTALLED["cpu"] = False
     InterpretedFunction.__call__, InterpretedFunction.run = _call, _start
     ScanOps.generic_scan = _scan
+    block_type.__new__, block_type.__init__ = _block, lambda *_: None
+    core.tensor.__init__ = _tensor
+    TritonSemantic.broadcast_impl_value = _broadcast_or_keep
+    interpreter._get_np_dtype = _type_of_numpy
 
 
 @contextmanager
