@@ -30,6 +30,23 @@ unlike['repro show RUN']='repro show "$(newest 1)"'
 unlike['repro predict RUN input.txt > output.txt']='printf "tuli\tN;NOM;PL\tvelisk\n" > input.txt; repro predict "$(newest 1)" input.txt > output.txt'
 unlike['repro compare RUN RUN']='repro compare "$(newest 1)" "$(newest 2)"'
 
+# With $COMMANDS, a command of the package runs in a fork of the process that reads this pipe: it
+# does not import torch anew. Its arguments, folder and variables are those that it has here.
+if test "${COMMANDS-}"; then
+    repro() {
+        local folder status
+        folder=$(mktemp -d)
+        mkfifo "$folder/status"
+        printf '%s\0' "$PWD" "$@" > "$folder/arguments"
+        env -0 > "$folder/environment"
+        echo "$folder" > "$COMMANDS"
+        read -r status < "$folder/status"
+        cat "$folder/output"
+        cat "$folder/errors" >&2
+        return "$status"
+    }
+fi
+
 newest() { repro show | sed -n "$(($1 + 1))s/ .*//p"; }
 
 # Blocks without a language, or of a console, whose commands stand behind a prompt.

@@ -4,8 +4,11 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
+import forked
 import pytest
 
 from repro.results import load
@@ -29,22 +32,50 @@ def shell(tmp_path: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
+@pytest.fixture
+def commands(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The variable of a shell whose commands of the package are forks; see console_blocks.sh."""
+    pipe = tmp_path / "commands"
+    os.mkfifo(pipe)
+    reader = Thread(target=_run_in_forks, args=[pipe])
+    reader.start()
+    yield {"COMMANDS": str(pipe)}
+    if reader.is_alive():
+        pipe.write_text("\n")  # an empty line is the end
+    reader.join()
+
+
+def _run_in_forks(pipe: Path) -> None:
+    while folder := pipe.read_text(encoding="utf-8").strip():
+        cwd, *arguments = Path(folder, "arguments").read_text("utf-8").split("\0")[:-1]
+        variables = Path(folder, "environment").read_text("utf-8").split("\0")[:-1]
+        environment = dict(line.split("=", 1) for line in variables)
+        done = forked.run(*arguments, cwd=Path(cwd), environment=environment)
+        Path(folder, "output").write_text(done.stdout, encoding="utf-8")
+        Path(folder, "errors").write_text(done.stderr, encoding="utf-8")
+        Path(folder, "status").write_text(f"{done.returncode}\n")
+
+
 def run(page: Path, shell: dict[str, str], folder: Path) -> str:
     command = ["bash", str(SCRIPT), str(page)]
-    done = subprocess.run(command, cwd=folder, env=shell, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=folder, env=shell, capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-2000:]
     return done.stdout
 
 
 @pytest.mark.parametrize("page", CHECKOUT, ids=lambda page: page.stem)
-def test_a_page_in_a_checkout(page: Path, shell: dict[str, str], tmp_path: Path) -> None:
+def test_a_page_in_a_checkout(
+    page: Path, shell: dict[str, str], commands: dict[str, str], tmp_path: Path
+) -> None:
     checkout = tmp_path / "checkout"
     checkout.mkdir()
     for path in ROOT.iterdir():
         if path.name not in (".venv", "results", "data"):
             (checkout / path.name).symlink_to(path)
     (checkout / ".venv").symlink_to(sys.prefix)  # what `make reproduce` would install
-    printed = run(page, shell, checkout)
+    printed = run(page, {**shell, **commands}, checkout)
     assert (tmp_path / "results" / "demo" / "report.html").exists()
     # Sessions of Python see the results of the commands.
     session = [sys.executable, "-m", "doctest", str(page)]
