@@ -11,7 +11,7 @@ from repro.results import figure_path, read_records, table_path
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     """The page after its commands."""
-    page = Page("add-a-task.md", tmp_path_factory.mktemp("page"))
+    page = Page("add-a-task.md", tmp_path_factory.mktemp("page"), "training.max_epochs=2")
     for command in page.commands:
         page.succeed(*command)
     return page
