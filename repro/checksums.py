@@ -26,7 +26,7 @@ def sha256_of_file(path: Path) -> str:
 
 
 def format_manifest(folder: Path, unlisted: tuple[str, ...] = ()) -> str:
-    """Format the manifest of a folder, without the paths that begin as those of ``unlisted`` do."""
+    """Format the manifest of a folder, without paths that begin with one of ``unlisted``."""
     paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
     return "".join(
         f"{sha256_of_file(path)}  {name}\n"

@@ -203,9 +203,9 @@ class MarginSparseMAPLoss(StructuredLoss):
 
     Inference is SparseMAP, ``Ω(y) = ½ ‖M y‖²``: a mixture of few structures.
 
-    Other arguments are those of :class:`StructuredLoss`. ``max_iter`` and ``tol`` are those of
-    :func:`repro.structures.sparsemap`. If the solver stops early, the loss is too small by at most
-    the gap of the solution, and the gradient is that of the mixture found.
+    ``max_iter`` and ``tol`` are those of :func:`repro.structures.sparsemap`, other arguments those
+    of :class:`StructuredLoss`. If the solver stops early, the loss is too small by at most the gap
+    of the solution, and the gradient is that of the mixture found.
     """
 
     def __init__(

@@ -42,8 +42,9 @@ class ArcScorer(nn.Module):
 class LstmParser(nn.Module):
     """Parser that scores every arc from the LSTM states of its head and its modifier.
 
-    In training, a word of ``word_frequency`` ``f`` in the training data becomes the unknown word
-    with probability ``word_dropout / (word_dropout + f)``. ``lstm_size`` is that of one direction.
+    In training, a word that occurs ``f`` times in the training data (``word_frequency``) becomes
+    the unknown word with probability ``word_dropout / (word_dropout + f)``. ``lstm_size`` is that
+    of one direction.
 
     References:
         Kiperwasser & Goldberg (2016), §3.2 and §5, without pretrained embeddings.
@@ -76,8 +77,8 @@ class LstmParser(nn.Module):
     def forward(self, words: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
         """Score every arc of a batch: ``(batch, n + 1, n + 1)``, row head, column modifier.
 
-        Ids of words and tags are ``(batch, n + 1)``, the root at position 0, which lengths do not
-        count.
+        Ids of words and tags are ``(batch, n + 1)``; position 0 is the root, and ``lengths`` count
+        words only.
         """
         if self.training:
             words = self.drop_words(words)

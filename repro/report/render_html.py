@@ -119,7 +119,8 @@ def html_run(
 def html_page(name: str, data: object, code: str = "", **values: object) -> str:
     """Render a page that a script of the same name fills in from ``data``, values for JSON.
 
-    The page names its sources by a digest, which begins with ``code``, that of its data.
+    ``code`` is a digest of the code that made the data; the page holds it, followed by one of its
+    own sources.
     """
     page = {"data": embed(data), "digest": code + sources_digest(name), **_script(f"{name}.js")}
     return _render(f"{name}.html.j2", **page, **values)

@@ -154,7 +154,7 @@ class Archive:
 
         Of several, one of the newest epoch is preferred, then the one that finished last.
         """
-        overrides = (*run.overrides, *self._extra.get(run.experiment, ()))
+        overrides = self._overrides(run)
         if overrides not in self._found:  # artefacts share many configurations
             self._found[overrides] = max(
                 (one for one in self._by_seed[run.seed] if self._matches(overrides, one.settings)),
@@ -162,6 +162,9 @@ class Archive:
                 default=None,
             )
         return self._found[overrides]
+
+    def _overrides(self, run: PlannedRun) -> tuple[str, ...]:
+        return (*run.overrides, *self._extra.get(run.experiment, ()))
 
     def _matches(self, overrides: tuple[str, ...], known: Mapping[str, Any]) -> bool:
         """Return whether settings with dotted keys are those that overrides compose."""
@@ -223,7 +226,7 @@ class Archive:
         """Return the failed runs of an artefact by row and column; a repeated one is no failure."""
         found = defaultdict[tuple[str, str], list[RunFolder]](list)
         for run in self._planned(experiment) if self.failures and not experiment.computed else ():
-            overrides = (*run.overrides, *self._extra.get(run.experiment, ()))
+            overrides = self._overrides(run)
             if self.find(run) is None:
                 found[run.row, run.column] += [
                     folder for folder, known in self.failures if self._matches(overrides, known)

@@ -367,7 +367,8 @@ def read_records(results_dir: Path, scale: str) -> list[Record]:
 
 def all_records(results_dir: Path) -> list[Record]:
     """Read the records of every scale."""
-    scales = sorted({path.parent.name for path in results_dir.glob("*/r*s") if path.is_dir()})
+    folders = [*results_dir.glob("*/records"), *results_dir.glob("*/runs")]
+    scales = sorted({path.parent.name for path in folders if path.is_dir()})
     return [record for scale in scales for record in read_records(results_dir, scale)]
 
 

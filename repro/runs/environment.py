@@ -4,7 +4,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -42,17 +42,10 @@ def enough_memory(config: RunConfig, *groups: str) -> Iterator[None]:
         found = _ALLOCATION.search(str(error))
         if found is None and not isinstance(error, MemoryError):
             raise
-        needed = "" if found is None or found[1] is None else f" for {found[1]} {found[2]} more"
+        needed = "" if found is None or found[1] is None else f"{found[1]} {found[2]}"
         place = _ON_DEVICE.search(str(error))
-        there = f"{place[1]}, {place[2]} free" if place else f"{_physical_bytes() / 2**30:.1f} GiB"
-        nodes = {group: vars(node) for group in groups if (node := getattr(config, group))}
-        values = {f"{group}.{key}": v for group, node in nodes.items() for key, v in node.items()}
-        sizes = [key for key, v in values.items() if type(v) is int and key.endswith(_SIZES)]
-        largest = sorted(sizes, key=values.__getitem__, reverse=True)[:3]
-        named = " or ".join(f"{key} (now {values[key]})" for key in largest) or "corpus"
-        raise OutOfMemoryError(
-            f"no memory{needed}; there are {there}; choose a smaller {named}"
-        ) from error
+        free = f"{place[1]}, {place[2]} free" if place else ""
+        raise _too_large(config, groups, needed, free) from error
 
 
 def require_memory(config: RunConfig) -> None:
@@ -65,8 +58,21 @@ def require_memory(config: RunConfig) -> None:
     state = max(sizes.get("hidden_size", 0), sizes.get("lstm_size", 0))
     needed = _GATE_BYTES * state**2
     if needed > _physical_bytes():
-        with enough_memory(config, "model"):
-            raise MemoryError(f"allocate {needed / 2**30:.1f} GiB")
+        raise _too_large(config, ("model",), f"{needed / 2**30:.1f} GiB")
+
+
+def _too_large(
+    config: RunConfig, groups: Sequence[str], needed: str, there: str = ""
+) -> OutOfMemoryError:
+    """Return an error that names the largest sizes of groups of settings."""
+    nodes = {group: vars(node) for group in groups if (node := getattr(config, group))}
+    values = {f"{group}.{key}": v for group, node in nodes.items() for key, v in node.items()}
+    sizes = [key for key, v in values.items() if type(v) is int and key.endswith(_SIZES)]
+    largest = sorted(sizes, key=values.__getitem__, reverse=True)[:3]
+    named = " or ".join(f"{key} (now {values[key]})" for key in largest) or "corpus"
+    more = f" for {needed} more" if needed else ""
+    there = there or f"{_physical_bytes() / 2**30:.1f} GiB"
+    return OutOfMemoryError(f"no memory{more}; there are {there}; choose a smaller {named}")
 
 
 def _physical_bytes() -> int:

@@ -20,9 +20,10 @@ _log = logging.getLogger(__name__)
 
 
 def write_own_examples(archive: Archive, names: Collection[str]) -> None:
-    """Write the outputs of the runs of those artefacts that are figures of examples.
+    """Write the outputs of runs of figures of examples, for the inputs of the suite.
 
-    Runs whose outputs are up to date, or whose weights are not here, are passed over.
+    Other artefacts among ``names`` are ignored. Runs whose outputs are up to date, or whose weights
+    are not here, are passed over.
     """
     if archive.scale not in OWN_SCALES:
         return

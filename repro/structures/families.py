@@ -253,5 +253,4 @@ STRUCTURES: dict[str, Callable[..., Structure]] = {
     "matching": Matching,
     "arborescence": Arborescence,
 }
-"""Structures over the word pairs of two sentences, or the heads of one, by name in ``structure=``.
-"""
+"""Structures over word pairs of two sentences or heads of one, by their name in ``structure=``."""

@@ -142,7 +142,7 @@ _generated: dict[tuple[Any, ...], list[Path]] = {}
 def generate(write: Callable[..., object], folder: Path, *settings: Any) -> None:
     """Write a generated corpus, unless this process has written it and all its files are there.
 
-    The corpus is a pure function of ``settings``, and has its folder for itself.
+    The corpus is a pure function of ``settings``, and ``folder`` holds nothing else.
     """
     written = _generated.get((write, folder, *settings), [])
     if not written or not all(path.is_file() for path in written):

@@ -62,8 +62,9 @@ def build_fertility(
     Links and trained taggers are cached, so that a resumed run and other runs with the same
     settings use the same values.
 
-    The corpus is prepared with a sink; without splits, the fertilities are untrained. ``seed`` and
-    ``device`` are those of the training of a tagger.
+    ``data`` is prepared with a sink; if it has no splits, as for predictions, the module is
+    untrained and its weights are loaded later. ``seed`` and ``device`` are those of the training of
+    a tagger.
 
     References:
         Malaviya et al. (2018), §4.

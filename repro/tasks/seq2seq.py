@@ -32,8 +32,7 @@ from repro.tasks.instantiate import (
 from repro.training import distributed
 
 LARGE_VOCABULARY = 16_384
-"""Smallest target vocabulary with the loss of :func:`build_linear_loss` on a CPU, if there is one.
-"""
+"""Target vocabularies of at least this size use :func:`build_linear_loss` on a CPU."""
 
 
 @dataclass(frozen=True)

@@ -102,9 +102,9 @@ def examples_drawn_once() -> Iterator[None]:
     """Keep the drawn examples of runs, which every report of their folder would draw anew."""
     draw, drawn = build._example, dict[str, str]()
 
-    def once(record: Record, folder: RunFolder) -> str:
+    def once(record: Record, folder: RunFolder, page: Path) -> str:
         if record.run_id not in drawn:
-            drawn[record.run_id] = draw(record, folder)
+            drawn[record.run_id] = draw(record, folder, page)
         return drawn[record.run_id]
 
     with pytest.MonkeyPatch.context() as patch:

@@ -31,10 +31,7 @@ class GammaConfig(UnboundedConfig):
 
 @dataclass
 class EntmaxConfig(UnboundedConfig):
-    """α-entmax; ``alpha`` 1 is softmax, 2 is sparsemax.
-
-    The entropy is strictly concave on the simplex, so that the solution is unique.
-    """
+    """α-entmax; ``alpha`` 1 is softmax, 2 is sparsemax."""
 
     alpha: float = number("[1, inf)")  # order of the entropy
     # `exact`, or an algorithm of Peters et al. (2019): `sort` (Algorithm 2, for α = 1.5 and 2) or

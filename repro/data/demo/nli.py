@@ -135,7 +135,7 @@ def write_demo_nli(
     premises: Mapping[str, int] = PREMISES,
     sources: Sequence[SentencePairs] = (SNLI, MULTINLI),
 ) -> None:
-    """Write ``snli_1.0`` and ``multinli_1.0`` below ``data_dir``, that of the readers.
+    """Write the corpora ``sources`` below ``data_dir``, the folder that the readers take.
 
     Each is a pure function of ``seed`` and of the number of ``premises`` of each part.
     """

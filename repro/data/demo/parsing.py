@@ -147,8 +147,8 @@ SIZES = {"train": 300, "dev": 80, "test": 80}
 def write_demo_treebank(data_dir: Path, release: str, treebank: str, seed: int = 2018) -> None:
     """Write one synthetic treebank under ``data_dir/ud-treebanks-v<release>/<treebank>``.
 
-    It is ``"UD_Demo-Initial"`` (heads precede their dependents) or ``"UD_Demo-Final"``, a pure
-    function of ``seed`` and the name.
+    ``treebank`` is ``"UD_Demo-Initial"`` (heads precede their dependents) or ``"UD_Demo-Final"``.
+    The text is a pure function of ``seed`` and that name.
 
     Raises:
         DataError: there is no such synthetic treebank.

@@ -1,4 +1,4 @@
-"""Global attention with bilinear scores, and its state between steps."""
+"""Global attention, bilinear or by a feed-forward network, and its state between steps."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -152,9 +152,8 @@ class GlobalAttention(Attention):
 
     .. math:: z_j = s^\top W h_j + \beta_j\, v^\top s
 
-    ``v`` is learned if there is a ``coverage_vector``. If that is ``of_memory``, it multiplies
-    ``h_j``, as in the program released by Malaviya et al. (2018), instead of ``s``, as printed in
-    their paper.
+    ``v`` is learned if there is a ``coverage_vector``. With ``of_memory`` it multiplies ``h_j``, as
+    in the program released by Malaviya et al. (2018), instead of ``s``, as printed in their paper.
 
     References:
         Peters et al. (2019), §2, Eq. 1; Luong et al. (2015), "general"; Malaviya et al. (2018),

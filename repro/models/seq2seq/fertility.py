@@ -81,7 +81,7 @@ class AlignedFertility(Fertility):
     """Fertilities of aligned sentences, plus a constant for links that the aligner misses.
 
     ``sentences`` are ids with the fertilities of their first words (0 for the others). Sentences
-    with the same source get the maximum for each word. ``margin`` is the constant.
+    with the same source get the maximum for each word. ``margin`` is added to each fertility.
 
     References:
         Malaviya et al. (2018), §4.
@@ -179,7 +179,7 @@ class PredictedFertility(Fertility):
     """Expected fertility under a trained tagger, plus a constant for links that aligners miss.
 
     The tagger is frozen and always in evaluation mode. While the model is in training mode,
-    ``aligned`` fertilities, if given, replace it. ``margin`` is the constant.
+    ``aligned`` fertilities, if given, replace it. ``margin`` is added to each fertility.
 
     References:
         Malaviya et al. (2018), §4, PREDICTED; the margin is 1 in their experiments.

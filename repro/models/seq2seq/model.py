@@ -232,7 +232,8 @@ class InputFeedingDecoder(nn.Module):
 class Seq2Seq(LinearTranslator):
     """LSTM encoder and input-feeding LSTM decoder with any attention and output mapping.
 
-    Parts are those of :class:`TranslatorParts`; ``output_bias`` is that of the attentional output.
+    ``output_mapping`` and ``fertility`` are as in :class:`TranslatorParts`; with ``output_bias``
+    the attentional output has a bias.
 
     References:
         Peters et al. (2019), §2; Malaviya et al. (2018), §2 to §4.

@@ -20,7 +20,8 @@ _PAGE = """<!doctype html>
 def draw_predictions(inputs: Sequence[Mapping[str, Prediction]]) -> Canvas:
     """Draw the attention of predictions, a block of heat maps for each input.
 
-    An input maps titles of heat maps, which begin with the name of the mapping, to predictions.
+    Each of ``inputs`` maps the title of a heat map, which begins with the name of the mapping, to a
+    prediction.
 
     Raises:
         ResultsError: a prediction has no attention.
