@@ -10,7 +10,7 @@ from repro.data.files import write_if_changed
 from repro.report.document import Document, Section, build_document, sweep_document
 from repro.report.figures import render_figure
 from repro.report.figures.attention import draw_example
-from repro.report.figures.data import DIGEST, digest_of
+from repro.report.figures.data import DIGEST, drawing_digest
 from repro.report.grid import linked_runs
 from repro.report.many_runs import Row, compared_run, comparison_page, label_of, list_page
 from repro.report.render_csv import csv_table
@@ -169,7 +169,7 @@ def _example(record: Record, folder: RunFolder, page: Path) -> str:
     try:
         row = next(iter(kept.read_attention()))
         mapping = str(record.settings.get("mapping.name") or "")
-        mark = f"<!-- {DIGEST}: {digest_of([row, mapping])} -->"
+        mark = f"<!-- {DIGEST}: {drawing_digest([row, mapping])} -->"
         present = page.read_text(encoding="utf-8") if page.exists() else ""
         drawing, end, _ = present.partition(mark)[2].partition("</svg>")
         if end:

@@ -11,14 +11,11 @@ from repro.config.compose import compose_run
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.planning import plan_runs
 from repro.evaluation.metrics import formula_of
-from repro.report import build
 from repro.report.figures import read_figure_data
 from repro.report.significance import Comparer, compare_rows
 from repro.report.table import chosen_records
 from repro.results import (
     Archive,
-    Record,
-    RunFolder,
     figure_path,
     list_runs,
     read_records,
@@ -95,21 +92,6 @@ def shared(name: str, papers: Path) -> Iterator[Path]:
     yield results
     for folder in ("records", "tables", "figures"):
         shutil.rmtree(results / "demo" / folder, ignore_errors=True)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def examples_drawn_once() -> Iterator[None]:
-    """Keep the drawn examples of runs, which every report of their folder would draw anew."""
-    draw, drawn = build._example, dict[str, str]()
-
-    def once(record: Record, folder: RunFolder, page: Path) -> str:
-        if record.run_id not in drawn:
-            drawn[record.run_id] = draw(record, folder, page)
-        return drawn[record.run_id]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "_example", once)
-        yield
 
 
 @pytest.mark.parametrize("name", MEASURED)

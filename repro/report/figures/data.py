@@ -57,7 +57,7 @@ class FigureData:
     @property
     def digest(self) -> str:
         """SHA-256 of everything the drawing depends on: data, kind of figure and drawing code."""
-        return digest_of([self.experiment, self.drawing, self.example])
+        return drawing_digest([self.experiment, self.drawing, self.example])
 
 
 def export_figure_data(
@@ -171,7 +171,7 @@ def refuse_malformed(experiment_name: str) -> Iterator[None]:
         raise ResultsError(f"{experiment_name}: malformed data ({error!r})") from error
 
 
-def digest_of(content: Any) -> str:
+def drawing_digest(content: Any) -> str:
     """Hash what can be written as JSON, together with the drawing code."""
     text = json.dumps(content, sort_keys=True)
     return hashlib.sha256(f"{_code_digest()} {text}".encode()).hexdigest()
