@@ -9,14 +9,10 @@ from collections.abc import Sequence
 import hydra
 from omegaconf import DictConfig
 
-from repro.config.compose import (
-    CONFIG_ERRORS,
-    compose_run,
-    explain,
-    register_schemas,
-    with_search_path,
-)
+from repro.config.compose import compose_run, register_schemas
 from repro.config.errors import ConfigError
+from repro.config.explain import CONFIG_ERRORS, explain
+from repro.config.overrides import with_search_path
 from repro.config.paths import conf_dir
 from repro.config.schema import RunConfig
 from repro.errors import refused_option

@@ -149,7 +149,7 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments[:1] in ([], ["help"]):
         arguments = [*arguments[1:], "--help"]
     if arguments[:1] == ["run"]:  # all further arguments are Hydra's
-        from repro.config.compose import quote_folders
+        from repro.config.overrides import quote_folders
 
         hydras = quote_folders(arguments[1:], sweep=bool({"-m", "--multirun"} & {*arguments}))
         if {"-h", "--help"} & {*arguments}:
@@ -313,9 +313,9 @@ def _agreed(question: str) -> bool:
 @_settings("KEY=VALUE", "scale, results_dir")
 def report(parsed: argparse.Namespace) -> int:
     """Rebuild tables, figures and report.html."""
-    from repro.config.compose import group_choices
     from repro.config.errors import ConfigError
     from repro.config.experiment import list_experiments
+    from repro.config.loading import group_choices
     from repro.report import build_report, build_sweep_report
     from repro.report.mapping_page import write_mapping_page
     from repro.report.provenance import GENERATED_SCALE
@@ -539,8 +539,8 @@ def _show(parsed: argparse.Namespace, found: T, print_: Callable[[T], None]) -> 
 
 def _chosen(arguments: Sequence[str]) -> tuple[list[str], str, list[str]]:
     """Return the artefacts that arguments name, and the scale and the overrides of their runs."""
-    from repro.config.compose import quote_folders
     from repro.config.experiment import chosen_artefacts
+    from repro.config.overrides import quote_folders
 
     names, settings = _parted(arguments)
     scale, overrides = _take(quote_folders(settings), "scale", "demo")

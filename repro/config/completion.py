@@ -5,9 +5,10 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from repro.config.compose import compose_run, group_choices, groups, hydra_application, to_yaml
+from repro.config.compose import compose_run, hydra_application, to_yaml
 from repro.config.errors import ConfigError
 from repro.config.experiment import list_experiments
+from repro.config.loading import group_choices, groups
 
 SCRIPT = """\
 _repro() {

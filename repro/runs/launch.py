@@ -23,17 +23,11 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig
 
-from repro.config.compose import (
-    CONFIG_ERRORS,
-    combinations,
-    compose_run,
-    composed,
-    explain,
-    hydra_application,
-    to_run_config,
-)
+from repro.config.compose import compose_run, hydra_application, to_run_config
 from repro.config.errors import ConfigError
-from repro.errors import say
+from repro.config.explain import CONFIG_ERRORS, explain
+from repro.config.overrides import combinations, is_swept
+from repro.errors import UserError, say
 from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.labels import counted
 from repro.results.sweeps import swept, write_sweep
@@ -230,20 +224,18 @@ def search_path(master: DictConfig) -> list[str]:
 
 
 @contextmanager
-def _sweep_of_hydra() -> Iterator[Any]:
+def _sweep_of_hydra(overrides: Sequence[str]) -> Iterator[Any]:
     """Yield Hydra with the suite's configuration; raise ConfigError for what it refuses."""
     try:
         with hydra_application() as application:
             yield application.hydra
     except CONFIG_ERRORS as error:
         raise ConfigError(explain(error)) from error
-
-
-def _master(hydra: Any, overrides: Sequence[str]) -> DictConfig:
-    """Compose the configuration of a sweep; raise ConfigError for what Hydra refuses."""
-    return composed(
-        lambda items: hydra.compose_config("config", list(items), RunMode.MULTIRUN), overrides
-    )
+    except UserError:
+        raise
+    except (AssertionError, ValueError):  # for a key of a group that is null, or task=3
+        compose_run([text for text in overrides if not is_swept(text)])  # explains it
+        raise
 
 
 def multirun(overrides: Sequence[str]) -> Any:
@@ -252,12 +244,8 @@ def multirun(overrides: Sequence[str]) -> Any:
     Raises:
         ConfigError: an override is refused.
     """
-    with _sweep_of_hydra() as hydra:
-        try:
-            return hydra.multirun("config", run_task, list(overrides))
-        except (AssertionError, ValueError):
-            _master(hydra, overrides)  # explains the error if composing raised it
-            raise
+    with _sweep_of_hydra(overrides) as hydra:
+        return hydra.multirun("config", run_task, list(overrides))
 
 
 @contextmanager
@@ -267,8 +255,8 @@ def launcher_of(overrides: Sequence[str]) -> Iterator[tuple[Launcher, DictConfig
     Raises:
         ConfigError: an override is refused.
     """
-    with _sweep_of_hydra() as hydra:
-        master = _master(hydra, overrides)
+    with _sweep_of_hydra(overrides) as hydra:
+        master = hydra.compose_config("config", list(overrides), RunMode.MULTIRUN)
         yield (
             Plugins.instance().instantiate_launcher(
                 hydra_context=HydraContext(hydra.config_loader, Callbacks()),

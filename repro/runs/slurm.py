@@ -19,8 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from repro.config.compose import in_quotes
 from repro.config.errors import ConfigError
+from repro.config.overrides import in_quotes
 from repro.results import atomic_write_json
 from repro.runs.display import read_sweep
 from repro.runs.execute import record_death

@@ -7,8 +7,9 @@ import pytest
 
 from repro.cli import main
 from repro.config import ConfigError
-from repro.config.compose import compose_run, group_choices
+from repro.config.compose import compose_run
 from repro.config.experiment import list_experiments, load_experiment
+from repro.config.loading import group_choices
 from repro.config.paths import experiments_dirs, extended, extension_dirs
 from repro.config.schema.mapping import EntmaxConfig
 
@@ -102,7 +103,7 @@ def test_an_extension_that_is_no_folder_is_refused(monkeypatch: pytest.MonkeyPat
         ("- 1\n", "table1.yaml: "),
         ("7\n", "table1.yaml: "),
         ("kind: \x00", "table1.yaml: not YAML"),
-        ("[" * 5000, "table1.yaml: "),
+        ("[" * 5000, "table1.yaml:"),
     ],
     ids=["syntax", "list", "scalar", "control", "nested"],
 )

@@ -38,7 +38,7 @@ def test_values_are_replaced_and_checked(tmp_path: Path) -> None:
     changed = restore_run(path, ["decoding.beam_size=9", "decoding.length_penalty=0.5"])
     assert (changed.decoding.beam_size, changed.decoding.length_penalty) == (9, 0.5)
     for override, message in (
-        ("decoding.beam_size=x", "^decoding.beam_size=x: Value 'x'"),
+        ("decoding.beam_size=x", "^decoding.beam_size is 'x'"),
         ("decoding.beam_size=0", "decoding.beam_size is 0"),
         ("decoding.width=3", "unknown key 'width'"),
     ):

@@ -5,14 +5,9 @@ import pytest
 
 from repro.cli import main
 from repro.config import ConfigError
-from repro.config.compose import (
-    combinations,
-    compose_run,
-    group_choices,
-    hydra_application,
-    quote_folders,
-    with_search_path,
-)
+from repro.config.compose import compose_run, hydra_application
+from repro.config.loading import group_choices
+from repro.config.overrides import combinations, quote_folders, with_search_path
 
 MINE = "defaults: [base_entmax, _self_]\nname: entmax\nalpha: 1.125\n"
 EXPERIMENT = "# @package _global_\nhydra: {sweeper: {params: {seed: '1,2,3'}}}\n"
@@ -62,7 +57,7 @@ UNREADABLE = {
     [
         *((["-m", override], expected) for override, expected in (SWEPT | UNREADABLE).items()),
         *(([override], expected) for override, expected in UNREADABLE.items()),
-        *(([override], "requires --multirun") for override in SWEPT),
+        *(([override], "run -m") for override in SWEPT),
     ],
 )
 def test_what_cannot_be_swept_is_refused_in_one_line(

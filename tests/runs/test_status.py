@@ -9,8 +9,8 @@ import pytest
 
 from repro.cli import main
 from repro.config.completion import complete
-from repro.config.compose import group_choices
 from repro.config.experiment import list_experiments
+from repro.config.loading import group_choices
 from repro.results import RunFolder
 from repro.runs.display import RunState, SweepDisplay
 from repro.runs.locking import run_lock

@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from repro.config import ConfigError
-from repro.config.compose import compose_run, group_choices
+from repro.config.compose import compose_run
+from repro.config.loading import group_choices
 from repro.config.schema import FenchelYoungLossConfig, MappingConfig, StructuredLossConfig
 from repro.config.schema.mapping import BoundedConfig
 from repro.losses import FenchelYoungLoss

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from repro.config import ConfigError
-from repro.config.compose import group_choices
+from repro.config.loading import group_choices
 from repro.training.logger import LOGGERS
 
 ROWS: list[dict[str, Any]] = [

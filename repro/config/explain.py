@@ -1,0 +1,128 @@
+"""Errors of Hydra, OmegaConf and YAML in one line, with the valid choices."""
+
+import json
+import re
+import shlex
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from typing import Any, get_type_hints
+
+import yaml
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf import BooleanNode, FloatNode, IntegerNode
+from omegaconf.errors import (
+    ConfigAttributeError,
+    ConfigKeyError,
+    OmegaConfBaseException,
+    ValidationError,
+)
+from yaml import YAMLError
+
+from repro.config import schema
+from repro.config.errors import ConfigError, require_extra
+from repro.config.loading import group_choices, groups, yaml_problem
+from repro.config.paths import extension_dirs
+from repro.config.schema.registry import registered_schemas
+from repro.errors import meant
+
+CONFIG_ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
+"""Errors that Hydra raises for refused overrides and configuration files."""
+_KINDS = {IntegerNode: "an integer", FloatNode: "a number", BooleanNode: "true or false"}
+
+
+def explain(error: BaseException) -> str:
+    """Describe an error of Hydra in one message, with the valid choices.
+
+    Args:
+        error: one of :data:`CONFIG_ERRORS`.
+
+    Raises:
+        ConfigError: a choice needs a package that is not installed.
+    """
+    if isinstance(error, OverrideParseException):
+        return unreadable(str(error.override))
+    if isinstance(error, YAMLError):
+        return yaml_problem(error, getattr(error, "name", None) or "a configuration file")
+    causes = [error]
+    while (cause := causes[-1].__cause__) is not None:
+        causes.append(cause)
+    if isinstance(causes[-1], ConfigError):  # of a launcher
+        return str(causes[-1])
+    for one in (*causes, error.__context__):  # the latter is about a key in a file
+        if isinstance(one, MissingConfigException) and "/" in str(one.missing_cfg_file):
+            return _unknown_choice(str(one.missing_cfg_file))
+        if getattr(one, "full_key", None) == "hydra.launcher.detach":
+            return "--detach: this launcher cannot detach; choose hydra/launcher=slurm"
+        if isinstance(one, ConfigAttributeError | ConfigKeyError) and is_dataclass(one.object_type):
+            file = re.match(r"In '((\w+)/\w+)'", str(error))
+            if file and one.object_type not in registered_schemas().get(file[2], {}).values():
+                problem = f"unknown key {one.key!r}; its `defaults` name no schema that has it"
+            else:
+                problem = unknown_key(str(one.key), one.object_type)
+            return f"{file[1]}.yaml: {problem}" if file else problem
+        if isinstance(one, ValidationError) and type(one.child_node) in _KINDS:
+            return f"{one.full_key} is {one.value!r}; expected {_KINDS[type(one.child_node)]}"
+    lines = [line for text in map(str, causes) for line in text.splitlines()]
+    told = ": ".join(dict.fromkeys(line for line in lines if line and not line.startswith(" ")))
+    key = getattr(causes[-1], "full_key", None)
+    return f"{told} (key {key})" if key else told
+
+
+def _unknown_choice(file: str) -> str:
+    """Explain that a group, the folder of a missing file, has no such option."""
+    group, _, option = file.rpartition("/")
+    require_extra(f"{group}={option}")
+    choices = group_choices(group)
+    own = f"; an extension declares it in conf/{file}.yaml" if extension_dirs() else ""
+    hint = f"{meant(option, choices)}; choose {group}= one of {', '.join(choices)}{own}"
+    return f"no {group} {option!r}{hint}"
+
+
+def unreadable(override: str) -> str:
+    """Explain that an override is not ``KEY=VALUE``, and how to quote its value in a shell."""
+    key, equals, value = override.partition("=")
+    if not equals:
+        choices = ", ".join(group_choices(key)) if key in groups() else ""
+        expected = f"{key}= one of {choices}" if choices else "KEY=VALUE"
+        return f"cannot read {override!r}; expected {expected}"
+    if value.endswith(","):
+        return f"cannot read {override!r}; write the values without spaces, as {override}VALUE"
+    escaped = value.replace('"', '\\"')
+    advised = f'"{escaped}"'
+    with suppress(YAMLError):
+        if isinstance(items := yaml.load(value, yaml.BaseLoader), list):
+            advised = json.dumps(items, ensure_ascii=False)
+    quoted = shlex.quote(f"{key}={advised}")
+    return (
+        f"cannot read {override!r}; expected KEY=VALUE, a list as KEY=[a,b], and double quotes "
+        f"around a value with apostrophes, spaces, brackets or letters outside of ASCII: {quoted}"
+    )
+
+
+def unknown_key(key: str, owner: Any) -> str:
+    """Explain that a key is unknown, with the valid ones, or where else there is such a key."""
+    valid, elsewhere = [field.name for field in fields(owner)], ""
+    if issubclass(owner, schema.RunConfig):
+        names = {one.rpartition(".")[2] for one in setting_types()}
+        near = {key} & names or {name for name in names if name.endswith(f"_{key}")}
+        found = [one for one in setting_types() if one.rpartition(".")[2] in near]
+        elsewhere = f" (did you mean {' or '.join(found[:3])}?)" if found else ""
+    else:
+        for group, options in registered_schemas().items():
+            known = {name: {f.name for f in fields(one)} for name, one in options.items()}
+            having = [name for name in group_choices(group) if key in known.get(name, ())]
+            if owner in options.values() and having:
+                elsewhere = f" (it is a key of {group}={', '.join(having)})"
+    hint = elsewhere or meant(key, valid)
+    return f"unknown key {key!r}{hint}; valid keys here: {', '.join(valid)}"
+
+
+def setting_types() -> dict[str, Any]:
+    """Map the keys of all groups, such as ``mapping.alpha``, to their types."""
+    return {
+        f"{group}.{name}": kind
+        for group, options in registered_schemas().items()
+        for option in options.values()
+        for name, kind in get_type_hints(option).items()
+        if name in {field.name for field in fields(option)}
+    }

@@ -1,0 +1,112 @@
+"""Overrides as a user types them: read, quoted for Hydra, and split into the runs of a sweep."""
+
+import os
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Glob, Override
+from hydra.errors import HydraException
+
+from repro.config.errors import ConfigError
+from repro.config.explain import unreadable
+from repro.config.schema.registry import registered_schemas
+
+_SEARCH_PATH = "hydra.searchpath"
+_FOLDER = re.compile(r"\+{0,2}(results_dir|data_dir|data\.folder)=.+", re.DOTALL)
+_PLAIN = re.compile(r"[A-Za-z_./][\w./-]*", re.ASCII)
+"""Texts that Hydra reads as they are."""
+
+
+def quote_folders(overrides: Sequence[str], sweep: bool = False) -> list[str]:
+    """Quote folders that Hydra would not read as they are, and expand ``~``.
+
+    Args:
+        overrides: as typed; a folder in quotes stays as it is.
+        sweep: whether commas separate values of ``data.folder``, unless there is such a folder.
+    """
+    found = []
+    for item in overrides:
+        key, _, value = item.partition("=")
+        several = (
+            sweep and "," in value and key.endswith("data.folder") and not os.path.exists(value)
+        )
+        if _FOLDER.fullmatch(item) and not several and not re.fullmatch(r"(['\"]).*\1", value):
+            folder = os.path.expanduser(value)
+            item = f"{key}={folder if _PLAIN.fullmatch(folder) else in_quotes(folder)}"
+        found.append(item)
+    return found
+
+
+def in_quotes(text: str) -> str:
+    """Quote a text so that Hydra reads it literally."""
+    escaped = re.sub(r"(\\*)('|\Z)", lambda m: m[1] * 2 + m[2].replace("'", "\\'"), text)
+    return f"'{escaped}'"
+
+
+def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[str, ...]]:
+    """Split a sweep into the overrides of its runs; the last swept key varies fastest.
+
+    Args:
+        overrides: in Hydra's syntax of sweeps; every run keeps a ``hydra.searchpath``.
+        loader: finds the choices that a ``glob`` matches.
+
+    Raises:
+        ConfigError: an override cannot be read, is an interval, or matches no choice.
+    """
+    parsed = [parse_override(text) for text in overrides]
+    folders = [text for text in overrides if text.startswith(_SEARCH_PATH)]
+    axes: dict[str, list[str]] = {}
+    for item, text in zip(parsed, overrides, strict=True):
+        key, value = item.get_key_element(), item.value()
+        if not item.is_sweep_override():
+            axes[key] = [text]
+        elif isinstance(value, Glob):
+            group = item.key_or_group
+            # Hydra lists the schemas, which the choices extend, among the choices.
+            schemas = {f"base_{name}" for name in registered_schemas().get(group, {})}
+            known = sorted({*loader.get_group_options(group, overrides=folders)} - schemas)
+            axes[key] = [f"{key}={name}" for name in value.filter(known)]
+            if not axes[key]:
+                choices = ", ".join(known) or "none: it is no group"
+                raise ConfigError(f"{text} matches no choice of {group} ({choices})")
+        elif item.is_discrete_sweep():
+            axes[key] = [f"{key}={one}" for one in item.sweep_string_iterator()]
+        else:
+            raise ConfigError(
+                f"{text}: an interval has no list of values; expected KEY=VALUE,VALUE, or "
+                "hydra/sweeper=optuna"
+            )
+    return list(product(*axes.values()))
+
+
+def is_swept(text: str) -> bool:
+    """Return whether an override has several values."""
+    return parse_override(text).is_sweep_override()
+
+
+def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[str]:
+    """Add Hydra's ``--config-dir`` to overrides, as an entry of ``hydra.searchpath``.
+
+    Raises:
+        ConfigError: the overrides set a search path as well.
+    """
+    if config_dir is None:
+        return [*overrides]
+    if any(parse_override(item).key_or_group == _SEARCH_PATH for item in overrides):
+        raise ConfigError(f"--config-dir and {_SEARCH_PATH}: name all folders in the latter")
+    path = in_quotes(f"file://{Path(config_dir).resolve()}")
+    return [*overrides, f"{_SEARCH_PATH}=[{path}]"]
+
+
+@lru_cache(maxsize=4096)
+def parse_override(text: str) -> Override:
+    """Parse an override, cached; raise ConfigError if it cannot be read."""
+    try:
+        return OverridesParser.create().parse_override(text)
+    except HydraException as error:  # lexer and parser raise different subclasses
+        raise ConfigError(unreadable(text)) from error
