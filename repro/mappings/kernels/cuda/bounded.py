@@ -132,7 +132,7 @@ def bounded_kernel(
             survey = joined_surveys(survey, survey_boxes(chunk, bound, slack, mass))
     available = survey.available
     short = (available < total - slacks) & (survey.allowed > 0)
-    bad = (survey.faults + survey.nans > 0) | short | ((total >= 0.0) == 0)
+    bad = (survey.faults > 0) | short | ((total >= 0.0) == 0)
     tight = available <= total
     limit = tl.where(bad | tight, 0.0, total).to(NARROW)
     low, high, peak = bracket_of(survey.low, survey.high, limit, MODE)

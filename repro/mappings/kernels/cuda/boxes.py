@@ -13,9 +13,6 @@ import triton.language as tl
 
 from repro.mappings.kernels.cuda.rows import any_of, clamped, epsilon, largest_of, read
 
-_LOOSE = tl.constexpr(20.0)
-"""If bounds sum to more than this times the total, few are assumed to be met."""
-
 
 class BoundedRows(NamedTuple):
     """The rows of a program with their bounds.
@@ -36,7 +33,7 @@ class BoundedRows(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """Sum of bounds, bounds of ``τ``, and counts of allowed, faulty and NaN entries of each row.
+    """Sum of bounds, bounds of ``τ``, and counts of allowed and faulty entries of each row.
 
     The bounds of ``τ`` are those by the finite scores, infinite if there is none.
     """
@@ -46,7 +43,6 @@ class Survey(NamedTuple):
     high: Any
     allowed: Any
     faults: Any
-    nans: Any
 
 
 class Line(NamedTuple):
@@ -58,6 +54,26 @@ class Line(NamedTuple):
     left: Any
     up: Any
     down: Any
+
+
+class Bracket(NamedTuple):
+    """Bracket of a threshold, whose ends are sums of two numbers.
+
+    Attributes:
+        low, low_rest: lower end.
+        high, high_rest: upper end.
+        more: excess of mass at the lower end, perhaps scaled down.
+        less: lack of mass at the upper end, perhaps scaled down.
+        side: 1 if the lower end was the last one to move, -1 if the upper end was, 0 at the start.
+    """
+
+    low: Any
+    low_rest: Any
+    high: Any
+    high_rest: Any
+    more: Any
+    less: Any
+    side: Any
 
 
 @triton.jit
@@ -73,16 +89,14 @@ def survey_boxes(score, upper, slack, total):
     """Return the :class:`Survey` of a chunk."""
     largest = largest_of(score.dtype)
     allowed = score != -float("inf")
-    nan = score != score
-    wrong = (upper != upper) | (upper < -slack[:, None])
+    wrong = (score != score) | (upper != upper) | (upper < -slack[:, None])
     bound = tl.where(upper > 0.0, upper, 0.0)
-    usable = allowed & (bound > 0.0) & (nan == 0) & (score <= largest)
+    usable = allowed & (bound > 0.0) & (score <= largest)
     available = tl.sum(bound.to(tl.float64), 1)
     low = tl.min(tl.where(usable, score - tl.minimum(bound, total[:, None]), float("inf")), 1)
     high = tl.max(tl.where(usable, score, -float("inf")), 1)
     count = tl.sum(allowed.to(tl.int32), 1)
-    faults = tl.sum((wrong & allowed).to(tl.int32), 1)
-    return Survey(available, low, high, count, faults, tl.sum(nan.to(tl.int32), 1))
+    return Survey(available, low, high, count, tl.sum((wrong & allowed).to(tl.int32), 1))
 
 
 @triton.jit
@@ -90,8 +104,7 @@ def joined_surveys(one, other):
     """Return the :class:`Survey` of two chunks."""
     return Survey(
         one.available + other.available, tl.minimum(one.low, other.low),
-        tl.maximum(one.high, other.high), one.allowed + other.allowed,
-        one.faults + other.faults, one.nans + other.nans,
+        tl.maximum(one.high, other.high), one.allowed + other.allowed, one.faults + other.faults,
     )  # fmt: skip
 
 
@@ -146,12 +159,64 @@ def _line(score, bound, anchor, offset):
 
 
 @triton.jit
-def _joined(one, other):
-    """Return the :class:`Line` of two chunks."""
-    return Line(
-        one.spent + other.spent, one.mass + other.mass, one.right + other.right,
-        one.left + other.left, tl.minimum(one.up, other.up), tl.minimum(one.down, other.down),
+def _row_line(
+    boxes, limit, anchor, offset, MODE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
+):
+    """Return the :class:`Line` of whole rows."""
+    score, bound = capped(boxes.score, boxes.upper, limit, boxes.peak, MODE)
+    line = _line(score, bound, anchor, offset)
+    if not HELD:
+        for start in range(N, boxes.scores.n, N):
+            score, bound = load_capped(boxes, start, limit, MODE, N)
+            other = _line(score, bound, anchor, offset)
+            line = Line(
+                line.spent + other.spent, line.mass + other.mass,
+                line.right + other.right, line.left + other.left,
+                tl.minimum(line.up, other.up), tl.minimum(line.down, other.down),
+            )  # fmt: skip
+    return line
+
+
+@triton.jit
+def _newton_step(line, excess):
+    """Return the length of Newton's step, that to the next kink, and whether the line is flat.
+
+    On a plateau the step ends just beyond the kink.
+    """
+    above, rounding = excess > 0.0, 1.0 + 4.0 * epsilon(excess.dtype)
+    count = tl.where(above, line.right, line.left)
+    room = tl.where(above, line.up, line.down)
+    flat = count < 0.5
+    step = tl.where(flat, room * rounding, tl.abs(excess) / tl.maximum(count, 1.0))
+    return step, room, flat
+
+
+@triton.jit
+def _narrowed(bracket, anchor, offset, excess):
+    """Return the bracket with an end moved to where the mass has this excess.
+
+    An end that is kept a second time counts less (Anderson and Björck 1973).
+    """
+    above, size = excess > 0.0, tl.abs(excess)
+    turn = tl.where(above, 1.0, -1.0).to(excess.dtype)
+    own = tl.where(above, bracket.more, bracket.less)
+    other = tl.where(above, bracket.less, bracket.more)
+    kept = 1.0 - size / tl.maximum(own, size)
+    other = tl.where(bracket.side == turn, other * tl.where(kept > 0.1, kept, 0.5), other)
+    return Bracket(
+        tl.where(above, anchor, bracket.low), tl.where(above, offset, bracket.low_rest),
+        tl.where(above, bracket.high, anchor), tl.where(above, bracket.high_rest, offset),
+        tl.where(above, size, other), tl.where(above, other, size), turn,
     )  # fmt: skip
+
+
+@triton.jit
+def _added(anchor, offset, step):
+    """Return ``(a + δ) + step`` as a sum of two numbers, exact to twice their digits."""
+    small = offset + step
+    total = anchor + small
+    part = total - anchor
+    return total, (anchor - (total - part)) + (small - part)
 
 
 @triton.jit
@@ -160,7 +225,7 @@ def _line_start(limit, available, low, high):
     most = tl.minimum(limit, 1.0)
     share = limit / tl.maximum(available, limit)
     chord = high - (0.5 * high - 0.5 * low) * (2.0 * share)
-    return tl.maximum(tl.where(available > limit * _LOOSE, high - most, chord), low)
+    return tl.maximum(tl.where(available > 20.0 * limit, high - most, chord), low)
 
 
 @triton.jit
@@ -174,7 +239,7 @@ def line_threshold(
     Newton step that passes no kink, from a residual below the limit, is the last one: it ends at
     the threshold of the KKT statuses in closed form, so the mass of a row differs from its limit
     by rounding only. Other steps lie strictly inside the bracket: Newton's if the last one has
-    halved the residual, else to the root of the chord (Anderson and Björck 1973).
+    halved the residual, else to the root of the chord.
 
     Termination: A step *progresses* if it halves the residual or the bracket since the last one
     that did. The first step after one that does not is Newton's, or on a plateau to just beyond
@@ -185,42 +250,24 @@ def line_threshold(
     from the first width to its ``n``-th part; or where no other ``τ`` can be represented. Five to
     ten steps are usual.
     """
-    tolerance, rounding = 4.0 * epsilon(low.dtype), 1.0 + 4.0 * epsilon(low.dtype)
     # The lower end is itself rounded, and bounds may be less than that.
     low = tl.maximum(low - 2.0 * epsilon(low.dtype) * tl.abs(low), -largest_of(low.dtype))
     anchor = tl.where(limit > 0.0, _line_start(limit, available, low, high), high)
-    offset = tl.zeros(low.shape, low.dtype)
-    high = boxes.peak
-    low_rest, high_rest, side, stalled = offset, offset, offset, offset
-    # The excess of mass at the lower end and the lack of it at the upper one, perhaps scaled down.
-    more, less = tl.maximum(available - limit, 0.0), limit
-    best, widest = offset + float("inf"), offset + float("inf")
+    zero = tl.zeros(low.shape, low.dtype)
+    excess = tl.maximum(available - limit, 0.0)
+    bracket = Bracket(low, zero, boxes.peak, zero, excess, limit, zero)
+    offset, stalled, best, widest = zero, zero, zero + float("inf"), zero + float("inf")
     moves = limit > 0.0
     while any_of(moves):
-        score, bound = capped(boxes.score, boxes.upper, limit, boxes.peak, MODE)
-        line = _line(score, bound, anchor, offset)
-        if not HELD:
-            for start in range(N, boxes.scores.n, N):
-                score, bound = load_capped(boxes, start, limit, MODE, N)
-                line = _joined(line, _line(score, bound, anchor, offset))
+        line = _row_line(boxes, limit, anchor, offset, MODE, N, HELD)
         excess = line.mass - (limit - line.spent)
-        above, size = excess > 0.0, tl.abs(excess)
-        # What counts in the direction of the root: the slope, the next kink, and both ends.
-        count = tl.where(above, line.right, line.left)
-        room = tl.where(above, line.up, line.down)
-        own, other = tl.where(above, more, less), tl.where(above, less, more)
-        turn = tl.where(above, 1.0, -1.0).to(low.dtype)
-        low, low_rest = tl.where(above, anchor, low), tl.where(above, offset, low_rest)
-        high, high_rest = tl.where(above, high, anchor), tl.where(above, high_rest, offset)
-        # The end that is kept a second time counts less.
-        kept = 1.0 - size / tl.maximum(own, size)
-        other = tl.where(side == turn, other * tl.where(kept > 0.1, kept, 0.5), other)
-        more, less = tl.where(above, size, other), tl.where(above, other, size)
-        half = (0.5 * high - 0.5 * low) + 0.5 * (high_rest - low_rest)
-        flat = count < 0.5
-        newton = tl.where(flat, room * rounding, size / tl.maximum(count, 1.0))
+        bracket = _narrowed(bracket, anchor, offset, excess)
+        newton, room, flat = _newton_step(line, excess)
+        size, half = tl.abs(excess), 0.5 * bracket.high - 0.5 * bracket.low
+        half += 0.5 * (bracket.high_rest - bracket.low_rest)
+        chord = half * (2.0 * size / (bracket.more + bracket.less))
         norm = tl.maximum(tl.minimum(line.mass, limit), tl.minimum(limit, 1.0))
-        scale = tolerance * norm
+        scale = 4.0 * epsilon(low.dtype) * norm
         ends = (size <= scale) | (half * boxes.scores.n <= 0.5 * scale)
         exact = (flat == 0) & (newton <= room)
         last = ((flat == 0) & ends) | (exact & (size <= norm))
@@ -229,20 +276,14 @@ def line_threshold(
         stalled = tl.where(progress, 0.0, stalled + 1.0)
         best = tl.where(progress, tl.minimum(best, size), best)
         widest = tl.where(progress, half, widest)
-        chord = half * (2.0 * size / (size + other))
         fast = tl.where(flat, chord <= room, halved | exact) | (stalled == 1.0)
         step = tl.where(fast, newton, chord)
         inside = (step > 0.0) & (step < 2.0 * half) & (stalled < 2.0)
-        step = tl.where(last, newton, tl.where(inside, step, half)) * turn
-        # (a + δ) + step as a sum of two numbers, exact to twice their digits.
-        small = offset + step
-        total = anchor + small
-        part = total - anchor
-        rest = (anchor - (total - part)) + (small - part)
+        step = tl.where(last, newton, tl.where(inside, step, half)) * bracket.side
+        total, rest = _added(anchor, offset, step)
         updates = moves & ((ends & flat) == 0)
         converged = ends | last | ((total == anchor) & (rest == offset))
         anchor, offset = tl.where(updates, total, anchor), tl.where(updates, rest, offset)
-        side = turn
         moves = moves & (converged == 0)
     return anchor, offset
 
