@@ -234,13 +234,14 @@ class CudaLauncher:
     def __init__(self, family: str, name: str) -> None:
         self.family, self.name = family, name
         self.kernel: Callable[..., Any] | None = None
-        self.used: set[tuple[torch.dtype, torch.device]] = set()
-        self.replaced: set[tuple[torch.dtype, torch.device]] = set()
+        self.failures: dict[tuple[torch.dtype, torch.device], str] = {}
+        """Why PyTorch replaces the kernel; empty where the kernel has been used."""
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the kernel or the PyTorch code."""
         key = arguments[0].dtype, arguments[0].device
-        if key in self.replaced:
+        failure = self.failures.get(key)
+        if failure:
             return fallback(self.name)(*arguments)
         try:
             if self.kernel is None:
@@ -250,18 +251,17 @@ class CudaLauncher:
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
-            reject(self.name, str(key[1]), reason := first_line(error), error)
-            self.replaced.add(key)
-            self._record(key, reason)
+            reject(self.name, str(key[1]), failure := first_line(error), error)
+            self._record(key, failure)
             return fallback(self.name)(*arguments)
-        if key not in self.used:
-            self.used.add(key)
+        if failure is None:
             self._record(key, "")
         return result
 
-    def _record(self, key: tuple[torch.dtype, torch.device], reason: str) -> None:
-        dtype = str(key[0]).removeprefix("torch.")
-        computed_by[f"{self.name} {dtype} {key[1]}"] = f"PyTorch ({reason})" if reason else "kernel"
+    def _record(self, key: tuple[torch.dtype, torch.device], failure: str) -> None:
+        self.failures[key] = failure
+        name = f"{self.name} {str(key[0]).removeprefix('torch.')} {key[1]}"
+        computed_by[name] = f"PyTorch ({failure})" if failure else "kernel"
 
 
 def first_line(error: Exception) -> str:

@@ -124,7 +124,7 @@ def test_out_of_memory_is_no_fault_of_the_kernel():
     launcher.kernel = full
     with pytest.raises(torch.OutOfMemoryError):
         launcher(torch.zeros(2, 3), 0.5)
-    assert not launcher.replaced
+    assert not launcher.failures
 
 
 @pytest.mark.parametrize("error", [ImportError("numba"), OSError("read-only")])
