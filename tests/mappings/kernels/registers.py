@@ -20,9 +20,9 @@ import torch
 import triton
 from torch import Tensor
 from triton.backends.compiler import GPUTarget
-from triton.runtime import driver
+from triton.runtime import JITFunction, driver
 
-from repro.mappings.kernels.cuda import bounded, entmax, grouped, launch, norm
+from repro.mappings.kernels.cuda import bounded, entmax, grouped, norm
 
 TARGET = GPUTarget("cuda", 90, 32)
 ROWS = 4
@@ -69,21 +69,22 @@ def compiled_only() -> Iterator[list[Usage]]:
     """Make launches compile each kernel and tile once instead of running it; yield the usages."""
     found: list[Usage] = []
     seen: set[str] = set()
-    driver_before, start_before = driver.__dict__.copy(), launch.start
+    driver_before, run_before = driver.__dict__.copy(), JITFunction.run
 
-    def compile_once(kernel: Any, grid: Any, arguments: tuple[Any, ...], named: Any) -> None:
+    def compile_once(kernel: Any, *arguments: Any, grid: Any, warmup: bool, **named: Any) -> None:
         types = [a.dtype if isinstance(a, Tensor) else type(a) for a in arguments]
         key = f"{kernel.__name__} {types} {named}"
         if key not in seen:
             seen.add(key)
-            found.append(_usage(kernel, kernel.warmup(*arguments, grid=grid, **named), named))
+            binary = run_before(kernel, *arguments, grid=grid, warmup=True, **named)
+            found.append(_usage(kernel, binary, named))
 
     driver.set_active(_Driver())
-    launch.start = compile_once
+    JITFunction.run = compile_once
     try:
         yield found
     finally:
-        launch.start = start_before
+        JITFunction.run = run_before
         driver.__dict__.clear()
         driver.__dict__.update(driver_before)
 

@@ -63,14 +63,18 @@ def large_programs(monkeypatch):
     if INTERPRETED:
         whole = policy.tile.__wrapped__
         monkeypatch.setattr(policy, "TILE_ENTRIES", 2**16)
-        monkeypatch.setattr(policy, "tile", lambda *given, single=False: whole(*given))
+
+        def tile(length, itemsize, work):
+            return whole(length, itemsize, work._replace(single=False))
+
+        monkeypatch.setattr(policy, "tile", tile)
 
 
 @pytest.fixture
 def chunks(monkeypatch):
     """Rows longer than 64 entries are read in chunks of 64, 64 rows in a program."""
 
-    def tile(length, itemsize, work=policy.RATIONAL, *, single=False):
+    def tile(length, itemsize, work):
         return policy.Tile(64, 64, length <= 64, 4)
 
     monkeypatch.setattr(policy, "tile", tile)

@@ -51,8 +51,8 @@ def short_chunks(monkeypatch):
     """Rows longer than 16 entries are read in chunks of 16."""
     whole = policy.tile
 
-    def tile(length, itemsize, work=policy.RATIONAL, *, single=False):
-        return whole(length, itemsize, policy.Work(16 * itemsize, 16 * itemsize), single=single)
+    def tile(length, itemsize, work):
+        return whole(length, itemsize, policy.Work(16 * itemsize, 16 * itemsize, work.single))
 
     monkeypatch.setattr(policy, "tile", tile)
 
@@ -331,7 +331,7 @@ class AllocatedBytes(TorchDispatchMode):
 @pytest.mark.parametrize("forward", [grouped.fusedmax_forward, grouped.oscarmax_forward])
 def test_workspace_of_long_rows_is_bounded(monkeypatch, forward):
     """However many rows there are: they are solved some at a time, each time within the bound."""
-    monkeypatch.setattr(launch, "start", lambda *_: None)
+    monkeypatch.setattr(launch, "run", lambda *_, **__: None)
     count, length = 100_000, 32_000
     scores = torch.empty(count, length, device="meta")
     solved = []
@@ -350,7 +350,7 @@ def test_workspace_of_long_rows_is_bounded(monkeypatch, forward):
 
 
 def test_workspace_of_the_backward_pass_is_bounded(monkeypatch):
-    monkeypatch.setattr(launch, "start", lambda *_: None)
+    monkeypatch.setattr(grouped, "run", lambda *_, **__: None)
     probs = torch.empty(100_000, 32_000, device="meta")
     with AllocatedBytes() as allocated:
         grouped.grouped_backward(probs, probs.to(torch.int32), probs)

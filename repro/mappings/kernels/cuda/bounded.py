@@ -1,7 +1,8 @@
 """Launchers and kernels of distributions under upper bounds.
 
 The forward pass takes at least two reads (one for a budget), one write, and a byte for the KKT
-status of every entry, 13 bytes in single precision; the backward pass as much.
+status of every entry, 13 bytes in single precision; the backward pass as much. The status is 0 at
+zero, 1 strictly inside the bounds, 2 at the upper bound.
 """
 
 import torch
@@ -21,20 +22,19 @@ from repro.mappings.kernels.cuda.boxes import (
     softmax_threshold,
     survey_boxes,
 )
-from repro.mappings.kernels.cuda.launch import bits, numbers_of, run_tiles
+from repro.mappings.kernels.cuda.launch import bits, parameter_of, run_tiles
 from repro.mappings.kernels.cuda.rows import (
-    Rows,
     as_double,
     read,
     read_where,
+    row_numbers,
     row_parameters,
+    rows_of,
     write,
 )
 
 Solution = tuple[Tensor, Tensor, Tensor]
 """Distributions, KKT status of their entries, and an uninitialized number of infeasible rows."""
-_INTERIOR = tl.constexpr(1)
-_AT_UPPER = tl.constexpr(2)
 
 
 def bounded_forward(scores: Tensor, upper: Tensor, r: float, slack: float) -> Solution:
@@ -58,8 +58,8 @@ def _forward(
     arrays = 1 if upper is None else 2
     run_tiles(
         bounded_kernel, policy.POWERS, arrays * rows.element_size(), rows,
-        rows if upper is None else upper, probs, kkt_status, *numbers_of(total, rows), bits(slack),
-        MODE=mode, ROWS=isinstance(total, Tensor),
+        rows if upper is None else upper, probs, kkt_status, *parameter_of(total), bits(slack),
+        MODE=mode,
     )  # fmt: skip
     return probs, kkt_status, scores.new_empty((), dtype=torch.int64)
 
@@ -74,8 +74,8 @@ def bounded_backward(
     totals = rows.new_empty(rows.numel() // rows.size(-1) if to_total else 0)
     run_tiles(
         bounded_backward_kernel, policy.POWERS, 2 * rows.element_size(), rows,
-        kkt_status.contiguous(), grad.contiguous(), out, uppers, totals,
-        R=int(r), UPPER=to_upper, TOTAL=to_total,
+        kkt_status.contiguous(), grad.contiguous(), out, uppers if to_upper else None,
+        totals if to_total else None, R=int(r),
     )  # fmt: skip
     return out, uppers, totals
 
@@ -101,11 +101,10 @@ def _masses(upper, score, bound, anchor, offset):
     return tl.sum(tl.where(full, share, 0.0), 1), tl.sum(tl.where(full, 0.0, share), 1)
 
 
-@triton.jit(do_not_specialize=["stride", "number", "slack", "count"])
+@triton.jit(do_not_specialize=["parameter", "stride", "slack", "count"])
 def bounded_kernel(
-    scores, uppers, probs, kkt_statuses, totals, stride, number, slack, count, n,
-    MODE: tl.constexpr, ROWS: tl.constexpr,
-    M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
+    scores, uppers, probs, kkt_statuses, parameter, stride, slack, count, n,
+    MODE: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Write distributions under bounds, and the KKT status of their entries.
 
@@ -113,15 +112,14 @@ def bounded_kernel(
 
         uppers: bounds; not read for a budget.
         kkt_statuses: output, one byte per entry.
-        totals: sums of the rows, as ``numbers`` of ``rows.py``.
+        parameter: the sum of a row.
         slack: the bits of the tolerance for bounds, a double.
         MODE: see ``boxes.py``.
     """
-    rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
-    inside = rows < count
     NARROW: tl.constexpr = scores.dtype.element_ty
-    scores, uppers = Rows(scores + rows * n, inside, n), Rows(uppers + rows * n, inside, n)
-    total = row_parameters(totals, stride, number, rows, inside, ROWS)
+    scores, uppers = rows_of(scores, count, n, M), rows_of(uppers, count, n, M)
+    probs, kkt_statuses = rows_of(probs, count, n, M), rows_of(kkt_statuses, count, n, M)
+    total = row_parameters(parameter, stride, count, M)
     slacks = total * 0.0 + as_double(slack)
     score, upper = load_boxes(scores, uppers, 0, MODE, N)
     slack, mass = slacks.to(NARROW), total.to(NARROW)
@@ -169,17 +167,16 @@ def bounded_kernel(
         full = allowed & (upper >= 0.0) & (full | tight[:, None])
         free = allowed & (full == 0) & (share > 0.0)
         share = tl.where(bad[:, None], float("nan"), tl.where(allowed, share, 0.0))
-        kkt_status = tl.where(full, _AT_UPPER, tl.where(free, _INTERIOR, 0))
-        kkt_status = tl.where(bad[:, None], 0, kkt_status)
-        write(Rows(probs + rows * n, inside, n), start, N, share)
-        write(Rows(kkt_statuses + rows * n, inside, n), start, N, kkt_status)
+        kkt_status = tl.where(bad[:, None], 0, tl.where(full, 2, tl.where(free, 1, 0)))
+        write(probs, start, N, share)
+        write(kkt_statuses, start, N, kkt_status)
 
 
 @triton.jit
 def _load(probs, kkt_statuses, grads, start, R: tl.constexpr, N: tl.constexpr):
-    """Read ``s`` and the KKT status of a chunk, and ``g`` where the status is not ``AT_ZERO``."""
+    """Read ``s`` and the KKT status of a chunk, and ``g`` where the status is not zero."""
     kkt_status = read(kkt_statuses, start, N, 0)
-    free = kkt_status == _INTERIOR
+    free = kkt_status == 1
     slope = read_where(probs, free, start, N) if R == 0 else free.to(probs.base.dtype.element_ty)
     return slope, kkt_status, read_where(grads, kkt_status > 0, start, N)
 
@@ -193,24 +190,19 @@ def _weighted(slope, grads):
 @triton.jit(do_not_specialize=["count"])
 def bounded_backward_kernel(
     probs, kkt_statuses, grads, out, uppers, totals, count, n,
-    R: tl.constexpr, UPPER: tl.constexpr, TOTAL: tl.constexpr,
-    M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
+    R: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Write ``s (g - m)``; ``g - m`` for bounds that are met, and ``m`` for the total.
 
     Arguments other than those described in ``rows.py``:
 
         kkt_statuses: KKT status, one byte per entry.
-        uppers: gradients of the bounds, written with ``UPPER``.
-        totals: gradients of the totals, one per row, written with ``TOTAL``.
+        uppers: gradients of the bounds, or None.
+        totals: gradients of the totals, one per row, or None.
         R: 0 for softmax, where ``s = p``; 1 for sparsemax, where ``s`` is one.
-        UPPER: write gradients of the bounds.
-        TOTAL: write gradients of the totals.
     """
-    rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
-    inside = rows < count
-    probs, grads = Rows(probs + rows * n, inside, n), Rows(grads + rows * n, inside, n)
-    kkt_statuses, out = Rows(kkt_statuses + rows * n, inside, n), Rows(out + rows * n, inside, n)
+    probs, kkt_statuses = rows_of(probs, count, n, M), rows_of(kkt_statuses, count, n, M)
+    grads, out = rows_of(grads, count, n, M), rows_of(out, count, n, M)
     slope, kkt_status, grad = _load(probs, kkt_statuses, grads, 0, R, N)
     total, weighted = tl.sum(slope, 1), _weighted(slope, grad)
     if not HELD:
@@ -224,8 +216,9 @@ def bounded_backward_kernel(
             slope, kkt_status, grad = _load(probs, kkt_statuses, grads, start, R, N)
         moved = grad - mean[:, None]
         write(out, start, N, tl.where(slope > 0.0, slope * moved, 0.0))
-        if UPPER:
-            full = (kkt_status == _AT_UPPER) & spends[:, None]
-            write(Rows(uppers + rows * n, inside, n), start, N, tl.where(full, moved, 0.0))
-    if TOTAL:
-        tl.store(totals + rows, mean, mask=inside)
+        if uppers is not None:
+            full = (kkt_status == 2) & spends[:, None]
+            write(rows_of(uppers, count, n, M), start, N, tl.where(full, moved, 0.0))
+    if totals is not None:
+        numbers, inside = row_numbers(count, M)
+        tl.store(totals + numbers, mean, mask=inside)

@@ -1,22 +1,11 @@
 """Powers and logarithms that stay accurate near one, in both precisions.
 
 Triton's own logarithm in single precision has a fixed absolute error near one, which would dominate
-the result when divided by a small ``α - 1``. Constants are coefficients of power series.
+the result when divided by a small ``α - 1``.
 """
-
-import math
 
 import triton
 import triton.language as tl
-
-_HIGH = tl.constexpr(round(math.log(2) * 2**15) / 2**15)
-"""``log 2`` rounded to 15 binary places, so that its multiples are exact; ``_LOW`` is the rest."""
-_LOW = tl.constexpr(math.log(2) - round(math.log(2) * 2**15) / 2**15)
-_HALF_ROOT_SINGLE = tl.constexpr(0x3F3504F3)
-"""``√½`` as the bits of a float32."""
-_HALF_ROOT_DOUBLE = tl.constexpr(0x3FE6A09E667F3BCD)
-_SWITCH = tl.constexpr(0.5)  # below, the subtraction of one loses digits
-_TERMS = tl.constexpr(16)  # the next, 0.5^17 / 18!, is 1e-21
 
 
 @triton.jit
@@ -31,13 +20,14 @@ def _atanh_ratio(square, TERMS: tl.constexpr):
 @triton.jit
 def logarithm(below, height):
     """Return ``log(height)`` for ``height = 1 + below > 0``, a normal number."""
+    # The height is 2^exponent times a number from √½, whose bits are subtracted, to √2.
     if height.dtype == tl.float64:
         bits = height.to(tl.int64, bitcast=True)
-        exponent = (bits - _HALF_ROOT_DOUBLE) >> 52
+        exponent = (bits - 0x3FE6A09E667F3BCD) >> 52
         near_one = (bits - (exponent << 52)).to(tl.float64, bitcast=True)
     else:
         bits = height.to(tl.int32, bitcast=True)
-        exponent = (bits - _HALF_ROOT_SINGLE) >> 23
+        exponent = (bits - 0x3F3504F3) >> 23
         near_one = (bits - (exponent << 23)).to(tl.float32, bitcast=True)
     # From √½ on the series takes `below` itself, some of whose digits are rounded off in `height`.
     rest = tl.where(exponent == 0, below, near_one - 1.0)
@@ -47,7 +37,8 @@ def logarithm(below, height):
     else:
         value = _atanh_ratio(slope * slope, 4)
     whole = exponent.to(height.dtype)
-    return whole * _HIGH + (2.0 * slope * value + whole * _LOW)
+    # log 2 rounded to 15 binary places, so that its multiples are exact, and the rest.
+    return whole * 0.693145751953125 + (2.0 * slope * value + whole * 1.4286068202862268e-06)
 
 
 @triton.jit
@@ -67,17 +58,17 @@ def power(below, height, exponent):
 
 @triton.jit
 def _exp_series(x, SKIP: tl.constexpr):
-    """Return ``SKIP! Σ x^k / (k + SKIP)!`` for ``|x| < 1``."""
+    """Return ``SKIP! Σ x^k / (k + SKIP)!`` for ``|x| < 0.5``; the first term left out is 1e-21."""
     value = x * 0.0 + 1.0
-    for k in tl.static_range(_TERMS):
-        value = value * (x * (1.0 / (_TERMS - k + SKIP))) + 1.0
+    for k in tl.static_range(16):
+        value = value * (x * (1.0 / (16 - k + SKIP))) + 1.0
     return value
 
 
 @triton.jit
 def expm1(x):
     """Return ``e^x - 1``, accurate also near zero."""
-    near = tl.abs(x) < _SWITCH
+    near = tl.abs(x) < 0.5  # where the subtraction of one loses digits
     series = tl.where(near, x, 0.0)
     return tl.where(near, series * _exp_series(series, 1), tl.exp(x) - 1.0)
 
@@ -85,7 +76,7 @@ def expm1(x):
 @triton.jit
 def growth_curvature(theta):
     """Return ``(e^θ - 1 - θ) / θ²`` for ``θ >= 0``, accurate also near zero."""
-    near = theta < _SWITCH
+    near = theta < 0.5
     far = tl.where(near, 1.0, theta)
     series = 0.5 * _exp_series(tl.where(near, theta, 0.0), 2)
     return tl.where(near, series, (tl.exp(far) - 1.0 - far) / (far * far))

@@ -14,17 +14,15 @@ import triton.language as tl
 
 from repro.mappings.kernels.cuda.elementary import growth_curvature, logarithm, logarithms
 from repro.mappings.kernels.cuda.rows import (
-    Rows,
     any_of,
     largest_of,
     read,
     read_where,
+    row_numbers,
     row_parameters,
+    rows_of,
     write,
 )
-
-_HIGHEST = tl.constexpr(700.0)
-"""Largest logarithm of ``√s``, which keeps it finite in double precision."""
 
 
 @triton.jit
@@ -79,8 +77,7 @@ def _references(share, grad, probs, grads, r, N: tl.constexpr, HELD: tl.constexp
 @triton.jit
 def _differentiate(
     share, grad, probs, grads, out, drifts, r,
-    RULE: tl.constexpr, ROWS: tl.constexpr, RELATIVE: tl.constexpr,
-    N: tl.constexpr, HELD: tl.constexpr,
+    RULE: tl.constexpr, RELATIVE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Write the gradients of the rows of a program; in double precision if slopes are relative."""
     if RELATIVE:
@@ -107,7 +104,7 @@ def _differentiate(
         centered = (grad - reference[:, None]) - mean[:, None]
         if RELATIVE:
             root = 0.5 * (1.0 - r)[:, None] * logarithms(share)
-            root = tl.exp(tl.minimum(root, _HIGHEST))
+            root = tl.exp(tl.minimum(root, 700.0))  # finite
             moved = centered * root * root
             # Unlike tl.clamp, this keeps NaN.
             largest = largest_of(out.base.dtype.element_ty)
@@ -116,7 +113,7 @@ def _differentiate(
         else:
             moved = _slopes(share, r, floor, RULE, RELATIVE) * centered
         write(out, start, N, tl.where(share > 0.0, moved, 0.0))
-        if ROWS:
+        if drifts is not None:
             # Σ (∂p/∂r) (g - m), by the drift of p at a fixed threshold. Above r = 1 its part in s,
             # which may overflow, is left out: Σ s times these gradients is zero.
             logs = logarithms(share)
@@ -128,32 +125,32 @@ def _differentiate(
             else:
                 curve = logs * logs * growth_curvature(theta)
             drift += tl.sum(tl.where(share > 0.0, -share * curve * centered, 0.0), 1)
-    if ROWS:
+    if drifts is not None:
         tl.store(drifts, drift.to(drifts.dtype.element_ty), mask=probs.inside)
 
 
-@triton.jit(do_not_specialize=["stride", "number", "count"])
+@triton.jit(do_not_specialize=["parameter", "stride", "count"])
 def backward_kernel(
-    probs, grads, out, numbers, stride, number, drifts, count, n,
-    RULE: tl.constexpr, ROWS: tl.constexpr, LARGE: tl.constexpr,
-    M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
+    probs, grads, out, drifts, parameter, stride, count, n,
+    RULE: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """Write ``J g`` with ``J = diag(s) - s sᵀ / Σs``; with ``ROWS`` also the gradients of ``r``.
+    """Write ``J g`` with ``J = diag(s) - s sᵀ / Σs``, and unless None the gradients of ``r``.
 
     Arguments other than those described in ``rows.py``:
 
-        RULE: 0, 1 or 2; see ``entmax_solver.py``.
-        LARGE: the ``r`` of all rows is above one; not used with ``ROWS``.
+        drifts: gradients of ``r``, one for each row.
+        parameter: ``r``.
+        RULE: see ``entmax_solver.py``.
     """
-    rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
-    inside = rows < count
+    r = row_parameters(parameter, stride, count, M)
+    if drifts is not None:
+        drifts += row_numbers(count, M)[0]
     NARROW: tl.constexpr = probs.dtype.element_ty
-    probs, grads = Rows(probs + rows * n, inside, n), Rows(grads + rows * n, inside, n)
-    out, drifts = Rows(out + rows * n, inside, n), drifts + rows
-    r = row_parameters(numbers, stride, number, rows, inside, ROWS)
+    probs, grads = rows_of(probs, count, n, M), rows_of(grads, count, n, M)
+    out = rows_of(out, count, n, M)
     share, grad = _load(probs, grads, 0, N, NARROW)
-    large = any_of(r > 1.0) if ROWS else LARGE
+    large = any_of(r > 1.0) if RULE == 3 else RULE == 4
     if large:
-        _differentiate(share, grad, probs, grads, out, drifts, r, RULE, ROWS, True, N, HELD)
+        _differentiate(share, grad, probs, grads, out, drifts, r, RULE, True, N, HELD)
     else:
-        _differentiate(share, grad, probs, grads, out, drifts, r, RULE, ROWS, False, N, HELD)
+        _differentiate(share, grad, probs, grads, out, drifts, r, RULE, False, N, HELD)

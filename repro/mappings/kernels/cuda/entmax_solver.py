@@ -17,6 +17,9 @@ bracket of the level, and its height.
 
 Rules: 1 is sparsemax, 2 is 1.5-entmax; 0 is any other ``r`` up to one, whose unknown is
 ``level = -log(c) / r``; 4 is an ``r`` above one; 3 is an ``r`` of each row, some above one.
+
+Solvers look at ``held`` entries with ``HELD``, else they read whole ``rows`` in each pass. Newton's
+method takes two to ten passes; loops are bounded by 64.
 """
 
 from typing import Any, NamedTuple
@@ -26,8 +29,6 @@ import triton.language as tl
 
 from repro.mappings.kernels.cuda.elementary import expm1, logarithm, power
 from repro.mappings.kernels.cuda.rows import (
-    OUT,
-    Rows,
     ScaledRows,
     any_of,
     clamped,
@@ -35,21 +36,12 @@ from repro.mappings.kernels.cuda.rows import (
     normalizer,
     read_scaled,
     row_parameters,
+    rows_of,
     scaled,
     select_rows,
     write,
     write_pairs,
 )
-
-_PASSES = tl.constexpr(64)  # bounds the loop; Newton's method takes two to ten
-_NARROW = tl.constexpr(1e-4)
-"""Width of the bracket of a level that leaves few entries undecided."""
-_ROUNDED = tl.constexpr(1e-14)
-"""Relative error of ``c`` at the ends of that bracket."""
-_HIGHEST = tl.constexpr(700.0)
-"""Largest logarithm of ``1 / c``, which keeps it finite in double precision."""
-_SMALLEST_R = tl.constexpr(1e-20)
-"""Replaces ``r = 0`` (softmax): so small that ``log1p(r x) / r`` is ``x`` to the last bit."""
 
 
 @triton.jit
@@ -59,44 +51,31 @@ def _kept(w, c, rest):
 
 
 @triton.jit
-def _tile_sums(w, unknown, other, RULE: tl.constexpr):
-    """Return two sums over a tile for a Newton step, with heights ``h = [w + c]_+``.
+def _sums(held, rows, unknown, other, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
+    """Return two sums over rows for a Newton step, with heights ``h = [w + c]_+``.
 
     They are ``Σ h`` and the size of the support (sparsemax), ``Σ h`` and ``Σ h²`` (1.5-entmax),
     where ``c = unknown - other``; or ``Σ (h / c)^{1/r}`` and ``Σ (h / c)^{1/r - 1}``, where
     ``unknown`` is ``1 / c`` and ``other`` is ``1 / r``.
     """
-    if RULE == 0:
-        below = tl.maximum(w * unknown[:, None], -1.0)
-        height = below + 1.0
-        slope = power(below, height, (other - 1.0)[:, None])
-        second = tl.sum(slope, 1)
-        first = tl.sum(slope * height, 1)
-    elif RULE == 4:
-        # The slope has a negative exponent, so compute it from the share, which is bounded.
-        below = tl.maximum(w * unknown[:, None], -1.0)
-        height = below + 1.0
-        share = power(below, height, other[:, None])
-        first = tl.sum(share, 1)
-        second = tl.sum(share / tl.where(height > 0.0, height, 1.0), 1)
-    else:
-        kept = _kept(w, unknown, other)
-        first = tl.sum(kept, 1)
-        second = tl.sum((kept > 0.0).to(w.dtype) if RULE == 1 else kept * kept, 1)
-    return first, second
-
-
-@triton.jit
-def _sums(held, rows, unknown, other, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
-    """Return two sums over whole rows for a Newton step; see :func:`_tile_sums`."""
-    if HELD:
-        first, second = _tile_sums(held, unknown, other, RULE)
-    else:
-        first, second = tl.zeros(unknown.shape, held.dtype), tl.zeros(unknown.shape, held.dtype)
-        for start in range(0, rows.n, N):
-            w = read_scaled(rows, start, N, held.dtype)
-            more, again = _tile_sums(w, unknown, other, RULE)
-            first, second = first + more, second + again
+    first, second = tl.zeros(unknown.shape, held.dtype), tl.zeros(unknown.shape, held.dtype)
+    for start in range(0, N if HELD else rows.n, N):
+        w = held if HELD else read_scaled(rows, start, N, held.dtype)
+        if RULE == 1 or RULE == 2:
+            kept = _kept(w, unknown, other)
+            first += tl.sum(kept, 1)
+            second += tl.sum((kept > 0.0).to(w.dtype) if RULE == 1 else kept * kept, 1)
+        else:
+            below = tl.maximum(w * unknown[:, None], -1.0)
+            height = below + 1.0
+            if RULE == 0:
+                slope = power(below, height, (other - 1.0)[:, None])
+                share = slope * height
+            else:  # the exponent of the slope is negative; the share is bounded
+                share = power(below, height, other[:, None])
+                slope = share / tl.where(height > 0.0, height, 1.0)
+            first += tl.sum(share, 1)
+            second += tl.sum(slope, 1)
     return first, second
 
 
@@ -115,15 +94,12 @@ def _excess(first, second, RULE: tl.constexpr):
 def _rational_threshold(held, rows, c, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
     """Return ``c`` for rules 1 and 2, descending from a bound, and the step still to take."""
     tolerance, rest = 4.0 * epsilon(held.dtype), 0.0 * c
-    first, second = _sums(held, rows, c, rest, RULE, N, HELD)
-    excess = _excess(first, second, RULE)
-    moves = excess > tolerance * c
-    passes = 0
-    while (passes < _PASSES) & any_of(moves):
-        c = tl.where(moves, c - excess, c)
+    excess, moves, passes = rest, c > 0.0, 0
+    while any_of(moves):
         first, second = _sums(held, rows, c, rest, RULE, N, HELD)
         excess = _excess(first, second, RULE)
-        moves = moves & (excess > tolerance * c)
+        moves = moves & (excess > tolerance * c) & (passes < 64)
+        c = tl.where(moves, c - excess, c)
         passes += 1
     return c, excess
 
@@ -135,15 +111,12 @@ def _rest(held, rows, c, rest, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.con
     Thousands of entries within that rounding have a mass that counts. Newton's method goes on until
     the mass is right; it is for most rows after the first step, which is given.
     """
-    first, second = _sums(held, rows, c, rest, RULE, N, HELD)
-    mass = first if RULE == 1 else second
-    moves = mass > 1.0 + 4.0 * epsilon(held.dtype)
-    passes = 0
-    while (passes < _PASSES) & any_of(moves):
-        rest = tl.where(moves, rest + _excess(first, second, RULE), rest)
+    mass, moves, passes = c, c > 0.0, 0
+    while any_of(moves):
         first, second = _sums(held, rows, c, rest, RULE, N, HELD)
         mass = first if RULE == 1 else second
-        moves = moves & (mass > 1.0 + 4.0 * epsilon(held.dtype))
+        moves = moves & (mass > 1.0 + 4.0 * epsilon(held.dtype)) & (passes < 64)
+        rest = tl.where(moves, rest + _excess(first, second, RULE), rest)
         passes += 1
     return rest, mass
 
@@ -168,26 +141,21 @@ def _newton_level(held, rows, r, level, N: tl.constexpr, HELD: tl.constexpr):
     """Return the level if ``r <= 1``, ascending from a lower bound, and the cut still to take."""
     tolerance = 4.0 * epsilon(held.dtype)
     inverse_r = (1.0 / r).to(held.dtype)
-    growth = _growth(r, level).to(held.dtype)
-    first, second = _sums(held, rows, growth, inverse_r, 0, N, HELD)
-    gap, cut = _gap_and_cut(level, r, first, second)
-    moves = (r <= 1.0) & (gap < -tolerance)
-    passes = 0
-    while (passes < _PASSES) & any_of(moves):
-        following = level - logarithm(-cut, 1.0 - cut) / r
-        moves = moves & (following > level)
-        level = tl.where(moves, following, level)
+    cut, moves, passes = 0.0 * level, r <= 1.0, 0
+    while any_of(moves):
         growth = _growth(r, level).to(held.dtype)
         first, second = _sums(held, rows, growth, inverse_r, 0, N, HELD)
         gap, cut = _gap_and_cut(level, r, first, second)
-        moves = moves & (gap < -tolerance)
+        following = level - logarithm(-cut, 1.0 - cut) / r
+        moves = moves & (gap < -tolerance) & (following > level) & (passes < 64)
+        level = tl.where(moves, following, level)
         passes += 1
     return level, cut
 
 
 @triton.jit
 def _level_bracket(held, rows, r, N: tl.constexpr, HELD: tl.constexpr):
-    """Return a bracket of the level for ``r > 1``, narrow enough for :func:`_base`.
+    """Return a bracket of the level for ``r > 1``, so narrow that few entries are undecided.
 
     ``h(level) = level - log Σ`` is not convex: its slope is infinite where an entry enters the
     support. It is at least one elsewhere, so the residual bounds the distance to the root. A Newton
@@ -199,37 +167,32 @@ def _level_bracket(held, rows, r, N: tl.constexpr, HELD: tl.constexpr):
     tried, high, last = low, low + tl.log(low + rows.n), low + float("inf")
     moves = r > 1.0
     while any_of(moves):
-        growth = tl.exp(tl.minimum(r * tried, _HIGHEST))
+        growth = tl.exp(tl.minimum(r * tried, 700.0))  # finite
         first, second = _sums(held, rows, growth, inverse_r, 4, N, HELD)
         gap, cut = _gap_and_cut(tried, r, first, second)
         low = tl.where(moves, tl.maximum(low, tl.where(gap < 0.0, tried, tried - gap)), low)
         high = tl.where(moves, tl.minimum(high, tl.where(gap < 0.0, tried - gap, tried)), high)
         newton = tried - logarithm(-cut, 1.0 - cut) / r
         fast = (newton > low) & (newton < high) & (tl.abs(gap) < 0.5 * last)
-        moves = moves & (high - low > _NARROW)
+        moves = moves & (high - low > 1e-4)
         tried, last = tl.where(fast, newton, 0.5 * (low + high)), tl.abs(gap)
     return low, high
 
 
 @triton.jit
-def _tile_kinks(w, low, middle, high):
+def _kinks(held, rows, low, middle, high, N: tl.constexpr, HELD: tl.constexpr):
     """Return the lowest entry in ``[middle, high)`` and the highest in ``(low, middle)``, or 1, -2.
 
     Entries are scaled scores, which lie in [-2, 0].
     """
-    above = (w >= middle[:, None]) & (w < high[:, None])
-    below = (w > low[:, None]) & (w < middle[:, None])
-    return tl.min(tl.where(above, w, 1.0), 1), tl.max(tl.where(below, w, OUT), 1)
-
-
-@triton.jit
-def _kinks(held, rows, low, middle, high, N: tl.constexpr, HELD: tl.constexpr):
-    """Return entries of whole rows on both sides of a height; see :func:`_tile_kinks`."""
-    upper, lower = _tile_kinks(held, low, middle, high)
-    if not HELD:
-        for start in range(0, rows.n, N):
-            a, b = _tile_kinks(read_scaled(rows, start, N, held.dtype), low, middle, high)
-            upper, lower = tl.minimum(upper, a), tl.maximum(lower, b)
+    upper = tl.full(middle.shape, 1.0, held.dtype)
+    lower = upper - 3.0
+    for start in range(0, N if HELD else rows.n, N):
+        w = held if HELD else read_scaled(rows, start, N, held.dtype)
+        above = (w >= middle[:, None]) & (w < high[:, None])
+        below = (w > low[:, None]) & (w < middle[:, None])
+        upper = tl.minimum(upper, tl.min(tl.where(above, w, 1.0), 1))
+        lower = tl.maximum(lower, tl.max(tl.where(below, w, -2.0), 1))
     return upper, lower
 
 
@@ -240,24 +203,15 @@ def _raised(w, base, height):
 
 
 @triton.jit
-def _tile_heights(w, base, height, inverse_r):
-    """Return ``Σ h^{1/r}`` and ``Σ h^{1/r - 1}`` for ``h = (w - base) + height``."""
-    raised = _raised(w, base, height)
-    share = power(raised - 1.0, raised, inverse_r[:, None])
-    return tl.sum(share, 1), tl.sum(share / tl.where(raised > 0.0, raised, 1.0), 1)
-
-
-@triton.jit
 def _height_sums(held, rows, base, height, inverse_r, N: tl.constexpr, HELD: tl.constexpr):
-    """Return two sums over whole rows for a Newton step; see :func:`_tile_heights`."""
-    if HELD:
-        mass, slope = _tile_heights(held, base, height, inverse_r)
-    else:
-        mass, slope = tl.zeros(base.shape, tl.float64), tl.zeros(base.shape, tl.float64)
-        for start in range(0, rows.n, N):
-            w = read_scaled(rows, start, N, tl.float64)
-            a, b = _tile_heights(w, base, height, inverse_r)
-            mass, slope = mass + a, slope + b
+    """Return ``Σ h^{1/r}`` and ``Σ h^{1/r - 1}`` for ``h = (w - base) + height``."""
+    mass, slope = tl.zeros(base.shape, tl.float64), tl.zeros(base.shape, tl.float64)
+    for start in range(0, N if HELD else rows.n, N):
+        w = held if HELD else read_scaled(rows, start, N, tl.float64)
+        raised = _raised(w, base, height)
+        share = power(raised - 1.0, raised, inverse_r[:, None])
+        mass += tl.sum(share, 1)
+        slope += tl.sum(share / tl.where(raised > 0.0, raised, 1.0), 1)
     return mass, slope
 
 
@@ -270,15 +224,16 @@ def _base(held, rows, r, low, high, N: tl.constexpr, HELD: tl.constexpr):
     halves the range or leaves no entry in its upper half.
     """
     inverse_r = 1.0 / r
-    out = -(1.0 + _ROUNDED) * tl.exp(-r * low)
-    base = -(1.0 - _ROUNDED) * tl.exp(-r * high)
+    # c is rounded at the ends of the bracket, by less than 1e-14 of it.
+    out = -(1.0 + 1e-14) * tl.exp(-r * low)
+    base = -(1.0 - 1e-14) * tl.exp(-r * high)
     # The lowest entry that surely has mass; at least the largest has.
     base, _lower = _kinks(held, rows, base, base, 0.0 * base + 0.5, N, HELD)
     moves = r > 1.0
     while any_of(moves):
         upper, lower = _kinks(held, rows, out, 0.5 * (out + base), base, N, HELD)
         tried = tl.where(upper < 1.0, upper, lower)
-        moves = moves & (tried > OUT)
+        moves = moves & (tried > -2.0)
         tried = tl.where(moves, tried, base)
         mass, _slope = _height_sums(held, rows, tried, 0.0 * tried, inverse_r, N, HELD)
         out = tl.where(moves & (mass >= 1.0), tried, out)
@@ -297,7 +252,7 @@ def _base_height(held, rows, r, base, low, N: tl.constexpr, HELD: tl.constexpr):
     """
     inverse_r, least = 1.0 / r, 0.0 * low + 1e-300
     c = tl.exp(-r * low)
-    height = tl.minimum(tl.maximum((base + c) + 2.0 * _ROUNDED * c, least), 1.0)
+    height = tl.minimum(tl.maximum((base + c) + 2e-14 * c, least), 1.0)
     share = tl.exp(inverse_r * tl.log(height))
     moves = r > 1.0
     while any_of(moves):
@@ -336,7 +291,10 @@ def shares(w, unknown, step, r, RULE: tl.constexpr):
 
 @triton.jit
 def _has_mass(w, unknown, step, r, RULE: tl.constexpr):
-    """Return whether an entry of each row has mass, by the numbers of :func:`shares`."""
+    """Return whether an entry of each row has mass, by the numbers of :func:`shares`.
+
+    It may be below the lowest entry with mass for which these were found.
+    """
     if RULE == 1 or RULE == 2:
         height = (w + unknown) - step
     else:
@@ -371,7 +329,7 @@ def _solution(
     held, rows, r, bound,
     RULE: tl.constexpr, LOSS: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """Solve rows, or with ``HELD`` their held entries, from a bound of the unknown."""
+    """Solve from a bound of the unknown."""
     head = tl.zeros(r.shape, tl.float64)
     total = tl.zeros(r.shape, held.dtype)
     moment = total
@@ -399,18 +357,12 @@ def _solution(
                 head = ((1.0 - height) + base) / r
     if LOSS or (RULE != 1 and RULE != 2):
         total = moment
-        if HELD:
-            share = shares(held, unknown, step, r, RULE)
-            total = tl.sum(share, 1)
+        for start in range(0, N if HELD else rows.n, N):
+            w = held if HELD else read_scaled(rows, start, N, held.dtype)
+            share = shares(w, unknown, step, r, RULE)
+            total += tl.sum(share, 1)
             if LOSS:
-                moment = tl.sum(share * held, 1)
-        else:
-            for start in range(0, rows.n, N):
-                w = read_scaled(rows, start, N, held.dtype)
-                share = shares(w, unknown, step, r, RULE)
-                total += tl.sum(share, 1)
-                if LOSS:
-                    moment += tl.sum(share * w, 1)
+                moment += tl.sum(share * w, 1)
     return Solution(bound, unknown, step, total, moment, head)
 
 
@@ -445,14 +397,13 @@ def solve_rows(
 
 @triton.jit
 def _solve(
-    selected, rows, out, r, bad, empty,
-    RULE: tl.constexpr, COMPUTE: tl.constexpr,
-    N: tl.constexpr, HELD: tl.constexpr,
+    selected, rows, out, r, bad,
+    RULE: tl.constexpr, COMPUTE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Compute the rows of a program in the precision ``COMPUTE`` and write them."""
     held, solution, others = solve_rows(selected, rows, r, RULE, False, COMPUTE, N, HELD)
     unknown, step = solution.unknown, solution.step
-    factor = normalizer(solution.total, empty, bad)
+    factor = normalizer(solution.total, selected.top, bad)
     if HELD:
         write(out, 0, N, shares(held, unknown, step, r, RULE) * factor[:, None])
     elif others:
@@ -463,39 +414,36 @@ def _solve(
         write_pairs(out, selected.starts, N, shares(held, unknown, step, r, RULE), factor)
 
 
-@triton.jit(do_not_specialize=["stride", "number", "count"])
+@triton.jit(do_not_specialize=["parameter", "stride", "count"])
 def forward_kernel(
-    scores, probs, numbers, stride, number, count, n,
-    RULE: tl.constexpr, ROWS: tl.constexpr,
-    M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
+    scores, probs, parameter, stride, count, n,
+    RULE: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Write distributions.
 
-    For ``r > 1``, powers are not Lipschitz: single precision would leave few
-    digits of the smallest entries, so double precision is used for scores of any type.
+    For ``r > 1``, powers are not Lipschitz: single precision would leave few digits of the smallest
+    entries, so double precision is used for scores of any type.
 
     Arguments other than those described in ``rows.py``:
 
         probs: its precision is that of the computation.
-        RULE: see the module docstring; 0 with ``ROWS``.
+        parameter: ``r``.
+        RULE: see the module docstring.
     """
-    rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
-    inside = rows < count
+    rows, out = rows_of(scores, count, n, M), rows_of(probs, count, n, M)
     NARROW: tl.constexpr = probs.dtype.element_ty
-    out = Rows(probs + rows * n, inside, n)
-    selected = select_rows(Rows(scores + rows * n, inside, n), N, HELD)
-    parameter = row_parameters(numbers, stride, number, rows, inside, ROWS)
-    r = tl.where(parameter > _SMALLEST_R, parameter, _SMALLEST_R)
-    bad = selected.bad | ((parameter >= 0.0) == 0)
-    empty = (selected.top == -float("inf")) & (bad == 0)
+    selected = select_rows(rows, N, HELD)
+    order = row_parameters(parameter, stride, count, M)
+    # In place of r = 0 (softmax), a number so small that log1p(r x) / r is x to the last bit.
+    r = tl.where(order > 1e-20, order, 1e-20)
+    bad = selected.bad | ((order >= 0.0) == 0)
     top = clamped(selected.top, scores.dtype.element_ty)
-    scaled_rows = ScaledRows(scores + rows * n, inside, n, top, r)
+    within = ScaledRows(rows.base, rows.inside, n, top, r)
     if RULE == 4:
-        _solve(selected, scaled_rows, out, r, bad, empty, 4, tl.float64, N, HELD)
-    elif ROWS:
-        if any_of(r > 1.0):
-            _solve(selected, scaled_rows, out, r, bad, empty, 3, tl.float64, N, HELD)
-        else:
-            _solve(selected, scaled_rows, out, r, bad, empty, 0, NARROW, N, HELD)
+        _solve(selected, within, out, r, bad, 4, tl.float64, N, HELD)
+    elif RULE != 3:
+        _solve(selected, within, out, r, bad, RULE, NARROW, N, HELD)
+    elif any_of(r > 1.0):
+        _solve(selected, within, out, r, bad, 3, tl.float64, N, HELD)
     else:
-        _solve(selected, scaled_rows, out, r, bad, empty, RULE, NARROW, N, HELD)
+        _solve(selected, within, out, r, bad, 0, NARROW, N, HELD)

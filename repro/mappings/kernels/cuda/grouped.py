@@ -10,8 +10,8 @@ import triton.language as tl
 from torch import Tensor
 
 from repro.mappings.kernels.cuda import policy
-from repro.mappings.kernels.cuda.entmax import solve
-from repro.mappings.kernels.cuda.launch import bits, run, run_tiles
+from repro.mappings.kernels.cuda.entmax_solver import forward_kernel
+from repro.mappings.kernels.cuda.launch import bits, parameter_of, run, run_tiles
 from repro.mappings.kernels.cuda.level_sets import level_set_kernel
 
 _WORKSPACE_BYTES = 48
@@ -35,21 +35,25 @@ def _forward(scores: Tensor, lam: float, *, ranks: bool) -> tuple[Tensor, Tensor
     step = policy.workspace_rows(rows.size(1), _WORKSPACE_BYTES)
     for first in range(0, rows.size(0), step):
         part = slice(first, first + step)
+        levels = _levels(rows[part], groups[part], lam, ranks)
         # Sparsemax projects the levels onto the simplex, in the precision of `probs`.
-        solve(_levels(rows[part], groups[part], lam, ranks), 1.0, probs=probs[part])
+        run_tiles(
+            forward_kernel, policy.SELECTED, probs.element_size(), levels, probs[part],
+            *parameter_of(1.0), RULE=1,
+        )  # fmt: skip
     return probs.view(scores.shape), groups.view(scores.shape)
 
 
 def _levels(rows: Tensor, groups: Tensor, lam: float, ranks: bool) -> Tensor:
     """Compute solutions before the projection onto the simplex, and fill ``groups``."""
     levels = torch.empty_like(rows, dtype=torch.float64)
-    ordered, places, sorted_levels, sorted_groups = rows, groups, levels, groups
+    ordered, places, sorted_levels, sorted_groups = rows, None, levels, groups
     if ranks:
         ordered, places = rows.sort(-1, descending=True)
         sorted_levels, sorted_groups = torch.empty_like(levels), torch.empty_like(groups)
     run_tiles(
         level_set_kernel, policy.SCANS, 8, ordered, sorted_levels, sorted_groups, places, levels,
-        groups, bits(lam), RANKS=ranks,
+        groups, bits(lam),
     )  # fmt: skip
     return levels
 
@@ -62,17 +66,14 @@ def grouped_backward(probs: Tensor, groups: Tensor, grad: Tensor) -> Tensor:
     arguments = rows, groups.contiguous(), grad.contiguous(), out
     if length <= policy.PAIRWISE_ENTRIES:
         entries, others = policy.pairwise(length)
-        run(
-            pairwise_kernel, (count, 1), *arguments, length, N=entries, K=others,
-            warps=policy.PAIRWISE_WARPS,
-        )  # fmt: skip
+        run(pairwise_kernel, count, policy.PAIRWISE_WARPS, *arguments, length, N=entries, K=others)
         return out
     programs = min(count, policy.workspace_rows(length, 12))
     totals = rows.new_empty(programs * length, dtype=torch.int64)
     sizes = rows.new_empty(programs * length, dtype=torch.int32)
     run(
-        total_kernel, (programs, 1), *arguments, totals, sizes, count, length,
-        N=policy.STREAM_ENTRIES, warps=policy.STREAM_WARPS,
+        total_kernel, programs, policy.STREAM_WARPS, *arguments, totals, sizes, count, length,
+        N=policy.STREAM_ENTRIES,
     )  # fmt: skip
     return out
 
@@ -166,8 +167,7 @@ def total_kernel(probs, groups, grads, out, totals, sizes, count, n, N: tl.const
             tl.atomic_add(sizes + group, 1, mask=support, sem="relaxed")
         tl.debug_barrier()
         for start in range(0, n, N):
-            columns = start + tl.arange(0, N)
-            support = tl.load(probs + base + columns, mask=columns < n, other=0.0) > 0.0
+            columns, support, _grad = _load_support(probs, grads, base, start, n, N)
             group = tl.load(groups + base + columns, mask=support, other=0)
             # Read from the L2 cache, where atomic additions take place.
             fixed = tl.load(totals + group, mask=support, other=0, cache_modifier=".cg")

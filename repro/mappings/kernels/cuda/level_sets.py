@@ -24,12 +24,12 @@ import triton
 import triton.language as tl
 
 from repro.mappings.kernels.cuda.rows import (
-    Rows,
     as_double,
     cells,
     clamped,
     largest_of,
     read,
+    rows_of,
     survey_rows,
     write,
 )
@@ -189,30 +189,29 @@ def _cut(rows, levels, codes, top, lam, up, down, RANKS: tl.constexpr, N: tl.con
     return tl.sum(cuts, 0)
 
 
-@triton.jit(do_not_specialize=["number", "count"])
+@triton.jit(do_not_specialize=["parameter", "count"])
 def level_set_kernel(
-    scores, levels, groups, places, level_out, group_out, number, count, n,
-    RANKS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
+    scores, levels, groups, places, level_out, group_out, parameter, count, n,
+    M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """Solve total variation of rows, or with ``RANKS`` isotonic regression of sorted rows.
+    """Solve total variation of rows, or given ``places`` isotonic regression of sorted rows.
 
     Arguments other than those described in ``rows.py``, all matrices of one shape but the last:
 
-        scores: with ``RANKS`` in descending order; ``λ`` times the rank is added to each.
+        scores: of sorted rows in descending order; ``λ`` times the rank is added to each.
         levels: workspace in double precision.
         groups: workspace of integers.
-        places: with ``RANKS``, the column of the outputs for each entry.
+        places: the column of the outputs for each entry of sorted rows, or None.
         level_out: the solutions, in double precision, ``-inf`` where the score is; may be
-            ``levels`` without ``RANKS``.
-        group_out: the first entries of constant segments; may be ``groups`` without ``RANKS``.
-        number: the bits of ``λ``.
+            ``levels`` without ``places``.
+        group_out: the first entries of constant segments; may be ``groups`` without ``places``.
+        parameter: ``λ``.
     """
-    rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
-    inside = rows < count
-    scores, codes = Rows(scores + rows * n, inside, n), Rows(groups + rows * n, inside, n)
-    levels, places = Rows(levels + rows * n, inside, n), Rows(places + rows * n, inside, n)
-    level_out, group_out = level_out + rows * n, group_out + rows * n
-    lam = as_double(number)
+    RANKS: tl.constexpr = places is not None
+    scores, codes = rows_of(scores, count, n, M), rows_of(groups, count, n, M)
+    levels, inside = rows_of(levels, count, n, M), scores.inside
+    level_out, group_out = rows_of(level_out, count, n, M), rows_of(group_out, count, n, M)
+    lam = as_double(parameter)
     up, down = lam, lam
     if RANKS:
         up, down = lam + float("inf"), 0.0 * lam
@@ -248,8 +247,8 @@ def level_set_kernel(
         value = tl.where(bad[:, None], float("nan"), tl.where(allowed, level, -float("inf")))
         at = columns
         if RANKS:
-            at = read(places, start, N, 0)
+            at = read(rows_of(places, count, n, M), start, N, 0)
         # The outputs may be the workspace, so all threads read before any of them writes.
         tl.debug_barrier()
-        tl.store(level_out[:, None] + at, value, mask=valid)
-        tl.store(group_out[:, None] + at, group, mask=valid)
+        tl.store(level_out.base[:, None] + at, value, mask=valid)
+        tl.store(group_out.base[:, None] + at, group, mask=valid)

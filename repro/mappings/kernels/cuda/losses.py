@@ -17,12 +17,14 @@ from repro.mappings.kernels.cuda.entmax_solver import shares, solve_rows
 from repro.mappings.kernels.cuda.rows import (
     Rows,
     ScaledRows,
-    as_double,
     clamped,
     largest_of,
     normalizer,
     read,
     read_scaled,
+    row_numbers,
+    row_parameters,
+    rows_of,
     select_rows,
     survey_rows,
     write,
@@ -55,29 +57,26 @@ def _survey_exponentials(rows, N: tl.constexpr, HELD: tl.constexpr):
 @triton.jit(do_not_specialize=["count"])
 def softmax_kernel(scores, probs, count, n, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
     """Write softmax; arguments are described in ``rows.py``."""
-    numbers = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
-    rows = Rows(scores + numbers * n, numbers < count, n)
-    out = Rows(probs + numbers * n, numbers < count, n)
+    rows, out = rows_of(scores, count, n, M), rows_of(probs, count, n, M)
     chunk, top, total, bad = _survey_exponentials(rows, N, HELD)
-    factor = normalizer(total, (top == -float("inf")) & (bad == 0), bad)
+    factor = normalizer(total, top, bad)
     top = clamped(top, scores.dtype.element_ty)
     for start in range(0, n, N):
         z = chunk if HELD else read(rows, start, N, -float("inf"))
         write(out, start, N, _exponentials(z, top) * factor[:, None])
 
 
-@triton.jit(do_not_specialize=["number", "ignored", "count"])
+@triton.jit(do_not_specialize=["parameter", "ignored", "count"])
 def loss_kernel(
-    scores, losses, thresholds, targets, number, ignored, count, n,
+    scores, losses, thresholds, targets, parameter, ignored, count, n,
     RULE: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Write losses, and thresholds: largest score, numbers of ``shares``, and ``1 / Σ shares``.
 
     A target that is no class has the loss NaN. ``thresholds`` is a matrix of four rows in the
-    precision of the computation; ``number`` is the ``r`` of all rows.
+    precision of the computation; ``parameter`` is ``r``.
     """
-    numbers = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
-    inside = numbers < count
+    numbers, inside = row_numbers(count, M)
     target = tl.load(targets + numbers, mask=inside, other=ignored)
     counted, is_class = inside & (target != ignored), (target >= 0) & (target < n)
     rows = Rows(scores + numbers * n, counted, n)
@@ -91,13 +90,13 @@ def loss_kernel(
     else:
         selected = select_rows(rows, N, HELD)
         top, bad = selected.top, selected.bad
-        r = tl.full(top.shape, 0.0, tl.float64) + as_double(number)
+        r = row_parameters(parameter, 0, count, M)
         within = ScaledRows(rows.base, counted, n, clamped(top, NARROW), r)
         _, solution, _ = solve_rows(selected, within, r, RULE, True, COMPUTE, N, HELD)
         unknown, step, total = solution.unknown, solution.step, solution.total
         moment = solution.moment.to(tl.float64) / total.to(tl.float64)
         best = (moment + solution.head) / (1.0 + r)
-    factor = normalizer(total, (top == -float("inf")) & (bad == 0), bad)
+    factor = normalizer(total, top, bad)
     top = clamped(top, NARROW)
     below = chosen.to(tl.float64) - top.to(tl.float64)
     loss = best - tl.where(below > 0.0, 0.0, below)
@@ -112,14 +111,13 @@ def loss_kernel(
     tl.store(thresholds + 3 * count, factor, mask=inside)
 
 
-@triton.jit(do_not_specialize=["number", "ignored", "count"])
+@triton.jit(do_not_specialize=["parameter", "ignored", "count"])
 def loss_backward_kernel(
-    scores, grads, thresholds, targets, out, number, ignored, count, n,
+    scores, grads, thresholds, targets, out, parameter, ignored, count, n,
     RULE: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Write ``g (p - e_y)``, zero where the target is ignored; see :func:`loss_kernel`."""
-    numbers = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
-    inside = numbers < count
+    numbers, inside = row_numbers(count, M)
     target = tl.load(targets + numbers, mask=inside, other=ignored)
     counted = inside & (target != ignored)
     thresholds += numbers
@@ -128,8 +126,8 @@ def loss_backward_kernel(
     unknown = tl.load(thresholds + count, mask=counted, other=0.0)
     step = tl.load(thresholds + 2 * count, mask=counted, other=0.0)
     factor = tl.load(thresholds + 3 * count, mask=counted, other=0.0)
-    base, out = scores + numbers * n, Rows(out + numbers * n, inside, n)
-    r = tl.full(top.shape, 0.0, tl.float64) + as_double(number)
+    base, out = scores + numbers * n, rows_of(out, count, n, M)
+    r = row_parameters(parameter, 0, count, M)
     for start in range(0, n, N):
         if RULE == 5:
             z = read(Rows(base, counted, n), start, N, -float("inf"))

@@ -13,7 +13,6 @@ from repro.mappings.kernels.cuda import policy
 from repro.mappings.kernels.cuda.elementary import logarithms, power
 from repro.mappings.kernels.cuda.launch import bits, run_tiles
 from repro.mappings.kernels.cuda.rows import (
-    Rows,
     ScaledRows,
     any_of,
     as_double,
@@ -23,6 +22,8 @@ from repro.mappings.kernels.cuda.rows import (
     read,
     read_scaled,
     read_where,
+    row_parameters,
+    rows_of,
     scaled,
     survey_rows,
     write,
@@ -58,27 +59,18 @@ def _heights(w, near, rest):
 
 
 @triton.jit
-def _tile_sums(w, near, rest, dual):
-    """Return ``Σ h^{q-2}``, ``Σ h^{q-1}`` and ``Σ h^q`` of a tile; see :func:`_heights`."""
-    below, height = _heights(w, near, rest)
-    share = power(below, height, (dual - 2.0).to(w.dtype)[:, None])
-    count = tl.sum(share, 1)
-    share = share * height
-    return count, tl.sum(share, 1), tl.sum(share * height, 1)
-
-
-@triton.jit
 def _sums(held, rows, near, rest, dual, N: tl.constexpr, HELD: tl.constexpr):
-    """Return three power sums over whole rows; see :func:`_tile_sums`."""
-    if HELD:
-        count, first, total = _tile_sums(held, near, rest, dual)
-    else:
-        count, first = tl.zeros(near.shape, held.dtype), tl.zeros(near.shape, held.dtype)
-        total = count
-        for start in range(0, rows.n, N):
-            w = read_scaled(rows, start, N, held.dtype)
-            a, b, d = _tile_sums(w, near, rest, dual)
-            count, first, total = count + a, first + b, total + d
+    """Return ``Σ h^{q-2}``, ``Σ h^{q-1}`` and ``Σ h^q``; see :func:`_heights`."""
+    count = tl.zeros(near.shape, held.dtype)
+    first, total = count, count
+    for start in range(0, N if HELD else rows.n, N):
+        w = held if HELD else read_scaled(rows, start, N, held.dtype)
+        below, height = _heights(w, near, rest)
+        share = power(below, height, (dual - 2.0).to(w.dtype)[:, None])
+        count += tl.sum(share, 1)
+        share = share * height
+        first += tl.sum(share, 1)
+        total += tl.sum(share * height, 1)
     return count, first, total
 
 
@@ -120,27 +112,23 @@ def _threshold(held, rows, dual, empty, N: tl.constexpr, HELD: tl.constexpr):
     return near, rest, total
 
 
-@triton.jit(do_not_specialize=["number", "count"])
+@triton.jit(do_not_specialize=["parameter", "count"])
 def pnorm_kernel(
-    scores, probs, number, count, n, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
+    scores, probs, parameter, count, n, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
 ):
     """Write sq-pnorm-max at ``γ = 1``: ``y ∝ [z - τ]_+^{q-1}``; see ``_norm.py``.
 
-    ``number`` is the dual order ``q = p / (p - 1)``; other arguments are described in ``rows.py``.
+    ``parameter`` is the dual order ``q = p / (p - 1)``; others are described in ``rows.py``.
     """
-    numbers = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
-    inside = numbers < count
     NARROW: tl.constexpr = scores.dtype.element_ty
-    base, out = scores + numbers * n, Rows(probs + numbers * n, inside, n)
-    chunk, top, bad = survey_rows(Rows(base, inside, n), N, HELD)
+    rows, out = rows_of(scores, count, n, M), rows_of(probs, count, n, M)
+    chunk, top, bad = survey_rows(rows, N, HELD)
     empty = (top == -float("inf")) & (bad == 0)
-    top = clamped(top, NARROW)
-    one = tl.full([M], 1.0, tl.float64)
-    rows = ScaledRows(base, inside, n, top, one)
-    dual = one * as_double(number)
-    held = scaled(chunk, top, one, NARROW)
+    shift, one = clamped(top, NARROW), tl.full([M], 1.0, tl.float64)
+    rows = ScaledRows(rows.base, rows.inside, n, shift, one)
+    dual, held = row_parameters(parameter, 0, count, M), scaled(chunk, shift, one, NARROW)
     near, rest, total = _threshold(held, rows, dual, empty, N, HELD)
-    factor = normalizer(total, empty, bad)
+    factor = normalizer(total, top, bad)
     for start in range(0, n, N):
         w = held if HELD else read_scaled(rows, start, N, NARROW)
         below, height = _heights(w, near, rest)
@@ -165,19 +153,17 @@ def _pnorm_sums(share, grad, p):
     return powers, tl.sum(slope, 1), tl.sum(slope * grad, 1), tl.sum(share * grad, 1)
 
 
-@triton.jit(do_not_specialize=["number", "count"])
+@triton.jit(do_not_specialize=["parameter", "count"])
 def pnorm_backward_kernel(
-    probs, grads, out, number, count, n, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
+    probs, grads, out, parameter, count, n, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
 ):
     """Write ``K g - w <w, g> / Σw``, ``K = diag(s) - κ y yᵀ`` and ``w = K 1``; see ``_norm.py``.
 
-    ``number`` is ``p``; other arguments are described in ``rows.py``.
+    ``parameter`` is ``p``; other arguments are described in ``rows.py``.
     """
-    rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
-    inside = rows < count
-    p = as_double(number).to(probs.dtype.element_ty)
-    probs, grads = Rows(probs + rows * n, inside, n), Rows(grads + rows * n, inside, n)
-    out = Rows(out + rows * n, inside, n)
+    p = as_double(parameter).to(probs.dtype.element_ty)
+    probs, grads = rows_of(probs, count, n, M), rows_of(grads, count, n, M)
+    out = rows_of(out, count, n, M)
     share, grad = _load_pair(probs, grads, 0, N)
     powers, slopes, tilted, inner = _pnorm_sums(share, grad, p)
     if not HELD:

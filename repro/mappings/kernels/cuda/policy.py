@@ -35,10 +35,12 @@ class Work(NamedTuple):
     Attributes:
         held: size in bytes of the longest row that is held in registers.
         chunk: size in bytes of the chunks in which longer rows are read.
+        single: use one row per program, whatever its length.
     """
 
     held: int
     chunk: int
+    single: bool = False
 
 
 RATIONAL = Work(held=2**15, chunk=2**14)
@@ -52,9 +54,11 @@ They leave 128 registers to a thread.
 """
 SELECTED = Work(held=2**15, chunk=2**13)
 SELECTED_POWERS = Work(held=2**14, chunk=2**13)
+SELECTED_SINGLE = SELECTED_POWERS._replace(single=True)
 """Sums of the entries that are selected from a longer row, two of each column of a chunk.
 
-The second class is for powers, and for losses in double precision.
+The second class is for powers, and for losses in double precision; the third for rows that need
+different solvers.
 
 A chunk leaves room for two programs, one of which may read while the other one solves. Of rows of
 131,072 normally distributed scores, 1 % have more than two entries with mass by 1.5-entmax in a
@@ -98,19 +102,18 @@ def registers(warps: int) -> int:
 
 
 @cache  # called in every launch
-def tile(length: int, itemsize: int, work: Work = RATIONAL, *, single: bool = False) -> Tile:
+def tile(length: int, itemsize: int, work: Work) -> Tile:
     """Return the tile for rows of a given length.
 
     Args:
         length: number of entries of a row.
         itemsize: bytes per entry of all arrays held in registers, in the widest precision.
         work: kind of kernel.
-        single: use one row per program, whatever its length.
     """
     entries = max(16, next_power_of_2(length))
     if entries * itemsize > work.held:
         return Tile(1, work.chunk // itemsize, False, _warps(work.chunk, THREAD_BYTES))
-    rows = 1 if single else max(1, TILE_ENTRIES // entries)
+    rows = 1 if work.single else max(1, TILE_ENTRIES // entries)
     each = THREAD_BYTES if rows == 1 else SHORT_THREAD_BYTES
     return Tile(rows, entries, True, _warps(rows * entries * itemsize, each))
 

@@ -4,18 +4,18 @@ A program has ``M`` rows. A row is held in a tile of ``N`` entries (``HELD``), o
 ``N``.
 
 Arguments of kernels are matrices of ``count`` rows of ``n`` entries: ``scores`` or ``probs``, the
-incoming gradients ``grads``, and results, which are ``probs`` or ``out``. A parameter is given with
-``ROWS`` as ``numbers``, one for each row, ``stride`` apart, else as ``number``, the bits of one
-double for all rows; its gradients, one for each row, are ``drifts``.
+incoming gradients ``grads``, and results, which are ``probs`` or ``out``. A ``parameter`` is the
+bits of a double for all rows, or a pointer to numbers of the rows, ``stride`` apart.
+
+Before each launch, Triton compares every constant that a kernel takes from a module with its value
+at compilation, in half a microsecond each; so constants stand in the functions that use them,
+except the codes of ``level_sets.py``.
 """
 
 from typing import Any, NamedTuple
 
 import triton
 import triton.language as tl
-
-OUT = tl.constexpr(-2.0)
-"""A scaled score that gets no mass: below -1, and finite."""
 
 
 class Rows(NamedTuple):
@@ -61,13 +61,28 @@ class Selection(NamedTuple):
 
 
 @triton.jit
-def row_parameters(numbers, stride, number, rows, inside, ROWS: tl.constexpr):
+def row_numbers(count, M: tl.constexpr):
+    """Return the numbers of the rows of the program, and which of them exist."""
+    numbers = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
+    return numbers, numbers < count
+
+
+@triton.jit
+def rows_of(matrix, count, n, M: tl.constexpr):
+    """Return the :class:`Rows` of the program in a matrix."""
+    numbers, inside = row_numbers(count, M)
+    return Rows(matrix + numbers * n, inside, n)
+
+
+@triton.jit
+def row_parameters(parameter, stride, count, M: tl.constexpr):
     """Return a parameter of every row in double precision; 1.5 for rows that do not exist."""
-    if ROWS:
-        parameter = tl.load(numbers + rows * stride, mask=inside, other=1.5).to(tl.float64)
+    numbers, inside = row_numbers(count, M)
+    if parameter.dtype.is_ptr():
+        found = tl.load(parameter + numbers * stride, mask=inside, other=1.5).to(tl.float64)
     else:
-        parameter = tl.full(rows.shape, 0.0, tl.float64) + as_double(number)
-    return parameter
+        found = tl.full([M], 0.0, tl.float64) + as_double(parameter)
+    return found
 
 
 @triton.jit
@@ -197,18 +212,22 @@ def clamped(top, NARROW: tl.constexpr):
 
 @triton.jit
 def scaled(scores, shift, scale, COMPUTE: tl.constexpr):
-    """Return ``scale (z - shift)`` clipped to [-2, 0]; ``+inf`` counts as the largest number."""
+    """Return ``scale (z - shift)`` clipped to [-2, 0]; ``+inf`` counts as the largest number.
+
+    There is no mass below -1.
+    """
     if COMPUTE == tl.float64:  # noqa: SIM300
         w = (scores.to(tl.float64) - shift.to(tl.float64)[:, None]) * scale[:, None]
     else:
         w = (scores - shift[:, None]).to(COMPUTE) * scale.to(COMPUTE)[:, None]
     w = tl.where(w < 0.0, w, 0.0)
-    return tl.where(w > OUT, w, OUT)
+    return tl.where(w > -2.0, w, -2.0)
 
 
 @triton.jit
-def normalizer(total, empty, bad):
-    """Return ``1 / total``, correctly rounded; zero for empty rows, NaN for bad ones."""
+def normalizer(total, top, bad):
+    """Return ``1 / total``, correctly rounded; zero where all is forbidden, NaN for bad rows."""
+    empty = top == -float("inf")
     factor = 1.0 / tl.where(empty, 1.0, total).to(tl.float64)
     factor = tl.where(empty, 0.0, factor)
     return tl.where(bad, float("nan"), factor).to(total.dtype)
