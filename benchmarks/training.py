@@ -7,12 +7,15 @@ again and again. The first row is what the others are compared with.
 
 ``--row "joeynmt ..."`` is the recurrent model of JoeyNMT at the sizes of these settings.
 
+With ``--speed-gain`` two models of each row are timed in turn, one trained to the beginning of its
+second epoch and one to that of its last: kernels become faster as models grow more certain.
+
 ``--device cuda`` compares, without ``--row``, updates of single operators with those by graphs;
 ``--processes 1 8 12`` adds updates per second of so many trainings side by side, of the last row.
 
 With ``--record ARTEFACT --column COLUMN`` each row is written ``"LABEL: settings"``, with the label
 of a row of the artefact, and the speeds of every repetition become those by which claims are judged
-(``results/<scale>/speeds``).
+(``results/<scale>/speeds``); with ``--speed-gain`` the ratios of the last epoch to the second.
 """
 
 import argparse
@@ -23,9 +26,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -48,7 +53,7 @@ from repro.runs.device import prepare_device
 from repro.runs.mps import shared_card
 from repro.runs.train import build_task
 from repro.tasks import Task
-from repro.training.loop import build_optimizer, updates
+from repro.training.loop import Fit, FitPaths, build_optimizer, updates
 
 EAGER_AND_GRAPH = ("training.graphs=off", "training.graphs=auto")
 """Rows on CUDA, if none are given."""
@@ -59,14 +64,26 @@ _PATIENCE = 600
 
 
 class Runner:
-    """Model in training, with seconds and number of target symbols of its timed updates."""
+    """Model in training, with seconds and number of target symbols of its timed updates.
 
-    def __init__(self, name: str, config: RunConfig, *, peer: bool = False) -> None:
-        self.name, self.config = name, config
+    Its training has the schedule and the validations of a run in the first ``epochs``.
+    """
+
+    def __init__(
+        self, name: str, config: RunConfig, *, peer: bool = False, epochs: int = 0
+    ) -> None:
+        self.name, self.config = f"{name}, epoch {epochs + 1}" if epochs else name, config
         self.task: Any = build_task(config, prepare_device(config))
         if peer:
             self.task = JoeyNmt(self.task, config)
         optimizer = build_optimizer(config.training, self.task.model.parameters())
+        if epochs:
+            with TemporaryDirectory() as folder:
+                paths = FitPaths(Path(folder, "checkpoint"), Path(folder, "weights"))
+                schedule = replace(config.training, max_epochs=epochs)
+                fit = Fit(self.task, schedule, paths, lambda _row: None, lambda *_: None)
+                fit.run()
+                optimizer = fit.optimizer
         self.take = updates(self.task, optimizer, config.training)
         self.task.model.train()
         self.seconds: list[float] = []
@@ -107,6 +124,18 @@ class Runner:
             "updates_per_second": len(self.seconds) / seconds,
             "updates": min(most for most in (training.max_steps, epochs) if most),
         }
+
+
+def epochs_before(config: RunConfig) -> tuple[int, int]:
+    """Return the number of epochs before the second and before the last one.
+
+    Raises:
+        ConfigError: there is no further epoch after the second.
+    """
+    epochs = config.training.max_epochs
+    if epochs is None or epochs < 3:
+        raise ConfigError(f"--speed-gain needs training.max_epochs of at least 3, not {epochs}")
+    return 1, epochs - 1
 
 
 def throughput(settings: Sequence[str], count: int, before: int, updates: int) -> float:
@@ -176,6 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--before", type=int, default=200, help="updates that are not timed")
     parser.add_argument("--updates", type=int, default=60, help="timed updates of a repetition")
     parser.add_argument("--repetitions", type=int, default=3, help="values of each row in a record")
+    parser.add_argument("--speed-gain", action="store_true", help="last against second epoch")
     parser.add_argument("--record", metavar="ARTEFACT", help="for example malaviya2018/table1")
     parser.add_argument("--column", help="column of the artefact whose speeds these are")
     parser.add_argument("--output", type=Path, metavar="FILE", help="JSON with all speeds")
@@ -189,14 +219,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.device != "cuda":
             parser.error("--row is required, but with --device cuda")
         parsed.row = [*EAGER_AND_GRAPH]
+    if parsed.speed_gain and any(JOEYNMT in row for row in parsed.row):
+        parser.error(f"--speed-gain has no row {JOEYNMT}")
     labels = [row.partition(": ")[0] for row in parsed.row]
     try:
         if parsed.record is not None:
             require_cells(parsed.record, parsed.column, labels)
         settings = [row.rpartition(": ")[2] for row in parsed.row]
+        configs = [compose_run([*parsed.settings, *_words(row)]) for row in settings]
         runners = [
-            Runner(row, compose_run([*parsed.settings, *_words(row)]), peer=row.startswith(JOEYNMT))
-            for row in settings
+            Runner(row, config, peer=row.startswith(JOEYNMT), epochs=epochs)
+            for row, config in zip(settings, configs, strict=True)
+            for epochs in (epochs_before(config) if parsed.speed_gain else [0])
         ]
     except UserError as error:
         print(f"benchmarks.training: {error}", file=sys.stderr)
@@ -209,9 +243,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"benchmarks.training: {REPLACED} {', '.join(slow)}: no speed", file=sys.stderr)
         return 1
     print(f"{text}; threads: {torch.get_num_threads()}\n")
-    print("| settings | symbols/s | median ms of an update | times the first row |")
+    other = "its second epoch" if parsed.speed_gain else "the first row"
+    print(f"| settings | symbols/s | median ms of an update | times {other} |")
     print("|:---|---:|---:|---:|")
-    print("\n".join(runner.line(runners[0]) for runner in runners))
+    for n, runner in enumerate(runners):
+        print(runner.line(runners[n - n % 2 if parsed.speed_gain else 0]))
     if parsed.processes:
         print("\n| processes | updates/s, all of them |\n|---:|---:|")
     for count in parsed.processes:
@@ -223,8 +259,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         atomic_write_text(parsed.output, json.dumps(speeds, indent=1))
     if parsed.record is not None:
         rates = [runner.rates(parsed.repetitions) for runner in runners]
-        config = runners[0].config
-        path = speeds_path(Path(config.results_dir), config.scale.name, parsed.record)
+        if parsed.speed_gain:
+            rates = [
+                [last / second for second, last in zip(*pair, strict=True)]
+                for pair in zip(rates[::2], rates[1::2], strict=True)
+            ]
+        path = speeds_path(Path(configs[0].results_dir), configs[0].scale.name, parsed.record)
         write_speeds(path, text, parsed.column, dict(zip(labels, rates, strict=True)))
     return 0
 

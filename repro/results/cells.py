@@ -23,6 +23,8 @@ _log = logging.getLogger(__name__)
 
 RATES = ("train/tokens_per_second", "train/pairs_per_second")
 """Metrics of speed, of whole runs or of updates timed in turn."""
+SPEED_GAIN = "train/speed_gain"
+"""Speed in the last epoch divided by that in the second, measured in either way."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,7 @@ class Archive:
         return [
             Measurement.alone(row, column.name, metric, value, seed, self.scale)
             for column, row in product(experiment.columns, experiment.row_labels())
-            for metric in RATES
+            for metric in ([SPEED_GAIN] if column.metric == SPEED_GAIN else RATES)
             for seed, value in enumerate(found.columns.get(column.name, {}).get(row, []), start=1)
         ]
 

@@ -1,7 +1,8 @@
 """Speeds of training as a record of an artefact."""
 
 import sys
-from collections.abc import Sized
+from collections.abc import Callable, Sized
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -13,9 +14,11 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks import training
 from benchmarks.training import main
+from repro.config.schema import TrainingConfig
 from repro.errors import UserError
 from repro.results.layout import speeds_path
 from repro.results.speeds import read_speeds
+from repro.training.loop import Fit
 
 
 def test_repetitions_of_updates_in_turn_are_recorded(tmp_path: Path) -> None:
@@ -28,6 +31,46 @@ def test_repetitions_of_updates_in_turn_are_recorded(tmp_path: Path) -> None:
         "softmax": 2,
         "sparsemax": 2,
     }
+
+
+def test_gain_is_the_speed_in_the_last_epoch_beside_that_in_the_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds, epochs = iter([3.0, 1.5] * 2), list[int]()
+
+    def build_fit(task: Any, config: TrainingConfig, *others: Any) -> Fit[Any]:
+        assert config.max_epochs is not None
+        epochs.append(config.max_epochs)
+        return Fit(task, replace(config, max_epochs=1, max_steps=1), *others)
+
+    def clock(work: Callable[[], object]) -> float:
+        work()
+        return next(seconds)
+
+    monkeypatch.setattr(training, "Fit", build_fit)
+    monkeypatch.setattr(training, "processor_seconds", clock)
+    settings = ["task=nli_alignment", f"results_dir={tmp_path}", f"data_dir={tmp_path}"]
+    settings += ["training.max_epochs=5", "--speed-gain", "--processor-time", "--before", "0"]
+    cells = ["--record", "niculae2018/section5_2", "--column", "SNLI last ÷ second epoch"]
+    row = ["--row", "matching: model.alignment=matching", "--updates", "1", "--repetitions", "2"]
+    assert main([*settings, *cells, *row]) == 0
+    assert epochs == [1, 4]
+    found = read_speeds(speeds_path(tmp_path, "demo", "niculae2018/section5_2"))
+    assert found.columns["SNLI last ÷ second epoch"] == {"matching": pytest.approx([2.0, 2.0])}
+
+
+def test_there_is_no_gain_before_the_third_epoch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ["task=snli", f"results_dir={tmp_path}", "training.max_epochs=2"]
+    assert main([*settings, "--row", "mapping=softmax", "--speed-gain"]) == 2
+    assert "training.max_epochs" in capsys.readouterr().err
+
+
+def test_the_peer_has_no_gain(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["task=nmt", "--row", "a: joeynmt", "--speed-gain"])
+    assert "joeynmt" in capsys.readouterr().err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(("column", "row"), [("pairs", "softmax"), ("pairs/s", "hardmax")])

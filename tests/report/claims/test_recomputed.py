@@ -152,7 +152,8 @@ def timed(scale: str, experiment: Experiment) -> Cell:
     found = json.loads(path.read_text(encoding="utf-8"))["columns"] if path.exists() else {}
 
     def cell(row: str, column: Column, metric: str) -> Values:
-        speeds = found.get(column.name, {}).get(row, []) if metric.endswith(SPEEDS[:2]) else []
+        known = SPEEDS[3:] if column.metric.endswith(SPEEDS[3:]) else SPEEDS[:2]
+        speeds = found.get(column.name, {}).get(row, []) if metric.endswith(known) else []
         return {(n,): value for n, value in enumerate(speeds)}
 
     return cell
