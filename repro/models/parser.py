@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from repro.config.schema.parsing import ParserConfig
 from repro.data.vocabulary import Vocabulary
 from repro.models.layers import lstm_precision, lstm_states
 
@@ -43,8 +44,7 @@ class LstmParser(nn.Module):
     """Parser that scores every arc from the LSTM states of its head and its modifier.
 
     In training, a word that occurs ``f`` times in the training data (``word_frequency``) becomes
-    the unknown word with probability ``word_dropout / (word_dropout + f)``. ``lstm_size`` is that
-    of one direction.
+    the unknown word with probability ``word_dropout / (word_dropout + f)``.
 
     References:
         Kiperwasser & Goldberg (2016), §3.2 and §5, without pretrained embeddings.
@@ -52,26 +52,16 @@ class LstmParser(nn.Module):
 
     word_frequency: Tensor
 
-    def __init__(
-        self,
-        word_frequency: Sequence[int],
-        tags: int,
-        word_size: int,
-        tag_size: int,
-        lstm_size: int,
-        layers: int,
-        arc_size: int,
-        word_dropout: float,
-    ) -> None:
+    def __init__(self, config: ParserConfig, word_frequency: Sequence[int], tags: int) -> None:
         super().__init__()
-        self.word_dropout = word_dropout
+        self.word_dropout = config.word_dropout
         counts = torch.tensor(word_frequency, dtype=torch.float32)
         self.register_buffer("word_frequency", counts, persistent=False)
-        self.words = nn.Embedding(len(word_frequency), word_size, padding_idx=Vocabulary.PAD)
-        self.tags = nn.Embedding(tags, tag_size, padding_idx=Vocabulary.PAD)
-        size = word_size + tag_size
-        self.lstm = nn.LSTM(size, lstm_size, layers, bidirectional=True, batch_first=True)
-        self.arcs = ArcScorer(2 * lstm_size, arc_size)
+        self.words = nn.Embedding(len(word_frequency), config.word_size, padding_idx=Vocabulary.PAD)
+        self.tags = nn.Embedding(tags, config.tag_size, padding_idx=Vocabulary.PAD)
+        size, out = config.word_size + config.tag_size, config.lstm_size
+        self.lstm = nn.LSTM(size, out, config.layers, bidirectional=True, batch_first=True)
+        self.arcs = ArcScorer(2 * out, config.arc_size)
         initialize(self)
 
     def forward(self, words: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from repro.config.schema.parsing import ParserConfig
 from repro.data.batching import collate_trees
 from repro.data.dependencies.trees import Tree
 from repro.data.vocabulary import Vocabulary
@@ -18,7 +19,8 @@ TREES = [
 def parser() -> LstmParser:
     torch.manual_seed(0)
     sizes = {"word_size": 6, "tag_size": 3, "lstm_size": 5, "layers": 2, "arc_size": 4}
-    return LstmParser(FREQUENCY, tags=6, word_dropout=0.25, **sizes).double()
+    config = ParserConfig(name="parser", word_dropout=0.25, **sizes)
+    return LstmParser(config, FREQUENCY, tags=6).double()
 
 
 def test_arc_scores_are_those_of_the_layer_on_joined_states() -> None:

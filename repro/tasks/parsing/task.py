@@ -156,17 +156,8 @@ class ParsingTask:
         self.config, self.settings, self.device = config, config.task, device
         self.data = data = encode_treebank(config) if stored is None else restored_treebank(stored)
         self._seen, self._clock = 0, Stopwatch(device)
-        model = config.model
-        self.model = LstmParser(
-            data.encoder.frequency,
-            len(data.encoder.tags),
-            word_size=model.word_size,
-            tag_size=model.tag_size,
-            lstm_size=model.lstm_size,
-            layers=model.layers,
-            arc_size=model.arc_size,
-            word_dropout=model.word_dropout,
-        ).to(device)
+        frequency, tags = data.encoder.frequency, len(data.encoder.tags)
+        self.model = LstmParser(config.model, frequency, tags).to(device)
         kind = config.structure or HeadStructureConfig("arborescence")
         trained = build_structure(kind, single_root=self.settings.train_single_root)
         self.criterion = build_structured_loss(config.loss, trained)
