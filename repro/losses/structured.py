@@ -64,9 +64,6 @@ class StructuredLoss(nn.Module, ABC):
         ValueError: the reduction is unknown, or the cost is negative.
     """
 
-    check_targets = True
-    """Whether :meth:`forward` checks targets, which takes a MAP solve on the CPU. Without, targets
-    must be structures in the form of ``structure.map``, as after a check where data are read."""
     lengths_on_host = True
     """Whether inference takes lengths on the CPU, where it computes; else on the scores' device."""
 
@@ -87,6 +84,7 @@ class StructuredLoss(nn.Module, ABC):
         target: Tensor,
         lengths: Tensor | None = None,
         additional: Tensor | None = None,
+        check_target: bool = True,
     ) -> Tensor:
         """Return the loss.
 
@@ -99,6 +97,8 @@ class StructuredLoss(nn.Module, ABC):
                 structures and must be 0 for others.
             lengths: sizes of the instances, as the structure takes them; None if all are full.
             additional: scores ``η_F``, if the structure has additional parts.
+            check_target: whether to check the target, by a MAP solve on the CPU. Without, it must
+                be in the form of ``structure.map``, as after a check where data are read.
 
         Returns:
             A scalar, or shape ``(B,)`` with ``reduction="none"``, in the dtype of the scores;
@@ -108,7 +108,7 @@ class StructuredLoss(nn.Module, ABC):
             ValueError: shapes, dtypes or lengths do not fit, or a target is not a valid structure.
         """
         vertex = target
-        if self.check_targets:
+        if check_target:
             vertex = self.structure.checked_target(target, scores, additional, lengths)
         gold = self.structure.indicator(vertex, scores.detach().double())
         wide = scores.double() + self.cost * (1 - gold)

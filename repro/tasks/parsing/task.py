@@ -161,7 +161,6 @@ class ParsingTask:
         kind = config.structure or HeadStructureConfig("arborescence")
         trained = build_structure(kind, single_root=self.settings.train_single_root)
         self.criterion = build_structured_loss(config.loss, trained)
-        self.criterion.check_targets = False  # the reader of treebanks refuses all but trees
         self.structure = build_structure(kind, single_root=self.settings.single_root)
         sparse = isinstance(config.loss, SparseMAPLossConfig)
         # Structure whose SparseMAP solutions are analyzed, for SparseMAP losses only.
@@ -324,7 +323,8 @@ class ParsingTask:
     def losses(self, scores: Tensor, batch: TreeBatch) -> Tensor:
         """Compute the loss of each sentence."""
         lengths = batch.host_lengths if self.criterion.lengths_on_host else batch.lengths
-        losses: Tensor = self.criterion(scores, batch.heads, lengths=lengths)
+        # The reader of treebanks refuses all but trees.
+        losses: Tensor = self.criterion(scores, batch.heads, lengths, check_target=False)
         return losses
 
     @property
