@@ -1,6 +1,7 @@
 """Base class of structures: families of 0/1 vectors of parts with a MAP oracle."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,7 +40,9 @@ class Structure(ABC):
     has_additional: ClassVar[bool] = False
 
     @abstractmethod
-    def best(self, scores: Tensor, lengths: Tensor | None, *additional: Tensor) -> Any:
+    def best(
+        self, scores: Tensor, lengths: Tensor | None, *additional: Tensor
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Find the structure with the largest sum of scores in each instance.
 
         It is called with some of the instances of a batch, on the CPU in double precision, and its
@@ -259,7 +262,7 @@ class Structure(ABC):
             for one, shape in zip(groups, shapes, strict=True)
         ]
 
-    def _ask(self, problem: Scores) -> Any:
+    def _ask(self, problem: Scores) -> Callable[[Array, Array], Array]:
         """Return the oracle for flat scores ``(b, parts)`` of some rows of the batch.
 
         The oracle returns 0 for chosen parts and -1 for the others, the form in which the kernels
@@ -269,8 +272,8 @@ class Structure(ABC):
         def ask(scores: Array, rows: Array) -> Array:
             unary, *additional = shaped = _split(torch.from_numpy(scores), problem.groups)
             lengths = None if problem.lengths is None else problem.lengths[rows]
-            found = self.best(unary, lengths, *additional)
-            found = found if isinstance(found, tuple) else (found,)
+            answer = self.best(unary, lengths, *additional)
+            found = answer if isinstance(answer, tuple) else (answer,)
             if [one.shape for one in found] != [one.shape for one in shaped] or any(
                 ((one != 0) & (one != 1)).any() for one in found
             ):
