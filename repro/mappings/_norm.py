@@ -81,9 +81,9 @@ class NormmaxFunction(DifferentiableFunction):
             powers = entmax15_powers(2 * wide).sqrt_()
         else:
             exponent = in_double(alpha) if isinstance(alpha, Tensor) else alpha
-            order = (exponent - 1) / exponent
-            scaled = (wide / order).clamp(min=-torch.finfo(wide.dtype).max)
-            powers = entmax_powers(scaled, order, convex=True).pow(1 / exponent)
+            r = (exponent - 1) / exponent
+            scaled = (wide / r).clamp(min=-torch.finfo(wide.dtype).max)
+            powers = entmax_powers(scaled, r, convex=True).pow(1 / exponent)
         probs = powers.div_(powers.sum(-1, keepdim=True)).to(scores.dtype)
         return probs.masked_fill_(top == -torch.inf, 0.0)
 

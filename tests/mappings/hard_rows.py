@@ -33,17 +33,17 @@ def tied_above_two(n: int, alpha: float) -> tuple[Tensor, Tensor]:
 
     The logarithm of the common height ``p^{α-1}`` of the tied entries is bisected, for ``α > 2``.
     """
-    order, distances = alpha - 1, 10 ** -torch.linspace(0.3, 13, 40, dtype=torch.float64)
-    leads = (1 - distances) / order
+    r, distances = alpha - 1, 10 ** -torch.linspace(0.3, 13, 40, dtype=torch.float64)
+    leads = (1 - distances) / r
     low, high = torch.full((40,), -800.0, dtype=torch.float64), torch.zeros(40, dtype=torch.float64)
     for _ in range(80):
         middle = (low + high) / 2
-        mass = (n - 1) * (middle / order).exp() + (middle.exp() + order * leads) ** (1 / order)
+        mass = (n - 1) * (middle / r).exp() + (middle.exp() + r * leads) ** (1 / r)
         low, high = torch.where(mass > 1, low, middle), torch.where(mass > 1, middle, high)
     scores = torch.zeros(40, n, dtype=torch.float64)
     scores[:, 0] = leads
-    probs = (low / order).exp()[:, None].repeat(1, n)
-    probs[:, 0] = (low.exp() + order * leads) ** (1 / order)
+    probs = (low / r).exp()[:, None].repeat(1, n)
+    probs[:, 0] = (low.exp() + r * leads) ** (1 / r)
     return scores, probs
 
 
