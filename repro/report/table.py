@@ -150,43 +150,12 @@ def build_table(
     if scale not in experiment.scales:
         known = ", ".join(experiment.scales)
         raise ResultsError(f"{experiment.name} has no scale {scale!r}; it has {known}")
-    measured, published = MeasuredCells(experiment, scale, records), experiment.published
-    departures, comparisons = marked_departures(experiment, scale), comparisons or {}
-    labels, columns = experiment.rows_at(scale), []
-    for column in experiment.columns:
-        cells = []
-        for label in labels:
-            concerned = [(mark, one) for mark, one in departures if one.concerns(label, column)]
-            departs = any(one.incomparable for _, one in concerned)
-            cell = measured.cell(label, column)
-            cells.append(
-                replace(
-                    cell,
-                    published=published.rows.get(label, {}).get(column.name),
-                    published_std=published.deviations.get(label, {}).get(column.name),
-                    comparable=cell.comparable and not departs,
-                    comparison=comparisons.get((label, column.name, column.metric)),
-                    marks="".join(mark for mark, _ in concerned) + cell.marks,
-                    failed=(label, column.name) in failed,
-                )
-            )
-        # Mark the cells that could be compared with the baseline and are not.
-        base = cells[labels.index(experiment.baseline)] if experiment.baseline in labels else None
-        testable = formula_of(column.metric) is not None and column.relative_to is None
-        testable = testable and base is not None and base.found > 0
-        # Add decimals to columns in which a nonzero mean would be printed as zero.
-        more = visible_digits([one.mean for one in cells], cells[0].digits) - cells[0].digits
-        columns.append([
-            replace(
-                one,
-                more_digits=more,
-                untested=testable and one is not base and one.found > 0 and not one.comparison,
-            )
-            for one in cells
-        ])  # fmt: skip
-    rows = [  # none of a figure without columns
+    measured = MeasuredCells(experiment, scale, records)
+    columns = [_column(measured, one, comparisons or {}, failed) for one in experiment.columns]
+    by_row = zip(*columns, strict=True)  # none of a figure without columns
+    rows = [
         TableRow(label, tuple(label.split(ROW_SEPARATOR)), cells)
-        for label, cells in zip(labels, zip(*columns, strict=True), strict=False)
+        for label, cells in zip(experiment.rows_at(scale), by_row, strict=False)
     ]
     padding = (BLANK,) * (len(experiment.rows) - 1)
     other_rows = [
@@ -198,7 +167,7 @@ def build_table(
                 for column, cells in zip(experiment.columns, columns, strict=True)
             ),
         )
-        for label, values in published.other_rows.items()
+        for label, values in experiment.published.other_rows.items()
     ]
     run = [column.name for column in experiment.columns_at(scale)]
     metrics = {column.metric for column in experiment.columns}
@@ -216,6 +185,47 @@ def build_table(
         signatures=tuple(sorted(recorded or declared)),
         corpora={name: ", ".join(sorted(filter(None, found))) for name, found in corpora.items()},
     )
+
+
+def _column(
+    measured: MeasuredCells,
+    column: Column,
+    comparisons: Mapping[CellKey, Comparison],
+    failed: Collection[tuple[str, str]],
+) -> list[Cell]:
+    """Build the cells of a column: measured and published values, tests, marks, decimals."""
+    experiment, cells = measured.experiment, []
+    published, labels = experiment.published, experiment.rows_at(measured.scale)
+    departures = marked_departures(experiment, measured.scale)
+    for label in labels:
+        concerned = [(mark, one) for mark, one in departures if one.concerns(label, column)]
+        departs = any(one.incomparable for _, one in concerned)
+        cell = measured.cell(label, column)
+        cells.append(
+            replace(
+                cell,
+                published=published.rows.get(label, {}).get(column.name),
+                published_std=published.deviations.get(label, {}).get(column.name),
+                comparable=cell.comparable and not departs,
+                comparison=comparisons.get((label, column.name, column.metric)),
+                marks="".join(mark for mark, _ in concerned) + cell.marks,
+                failed=(label, column.name) in failed,
+            )
+        )
+    # Mark the cells that could be compared with the baseline and are not.
+    base = cells[labels.index(experiment.baseline)] if experiment.baseline in labels else None
+    testable = formula_of(column.metric) is not None and column.relative_to is None
+    testable = testable and base is not None and base.found > 0
+    # Add decimals to columns in which a nonzero mean would be printed as zero.
+    more = visible_digits([one.mean for one in cells], cells[0].digits) - cells[0].digits
+    return [
+        replace(
+            one,
+            more_digits=more,
+            untested=testable and one is not base and one.found > 0 and not one.comparison,
+        )
+        for one in cells
+    ]
 
 
 def marked_departures(experiment: Experiment, scale: str) -> list[tuple[str, Departure]]:
