@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
-from repro.atomic import atomic_write_json, temporary_beside
+from repro.atomic import atomic_path, atomic_write_json, temporary_beside
 from repro.checksums import sha256_of_file
 from repro.data.corpora import Corpus, Download, HubCorpus
 from repro.data.parallel import check_size
@@ -88,10 +88,8 @@ def fetch(corpus: Corpus, data_dir: Path, progress: Progress) -> tuple[int, int]
                         )
                     unpacked += unpack(file, data_dir, corpus.members, corpus.archive_folder)
                 else:
-                    destination.parent.mkdir(parents=True, exist_ok=True)
-                    staged = temporary_beside(destination)
-                    shutil.move(file, staged)
-                    os.replace(staged, destination)
+                    with atomic_path(destination) as temporary:
+                        shutil.move(file, temporary)
                     placed += 1
         progress(done, len(corpus.downloads), download.path or download.url)
     if unpacked:

@@ -75,21 +75,21 @@ class Contrast:
     @property
     def interval(self) -> tuple[float, float] | None:
         """Lower and upper bound of the margin, 95 % confidence each; ``None`` without an error."""
-        from scipy.special import stdtrit  # slow to import
-
-        if self.error is None:
-            return None
-        reach = float(stdtrit(self.freedom, 1 - LEVEL)) * self.error
-        return self.margin - reach, self.margin + reach
+        reach = self._reach(1 - LEVEL)
+        return None if reach is None else (self.margin - reach, self.margin + reach)
 
     @property
     def visible(self) -> float | None:
         """True margin that would be decided with probability :data:`POWER`."""
+        return self._reach(1 - LEVEL, POWER)
+
+    def _reach(self, *levels: float) -> float | None:
+        """Return the sum of quantiles of the error, ``None`` if it is unknown."""
         from scipy.special import stdtrit  # slow to import
 
         if self.error is None:
             return None
-        return self.error * float(stdtrit(self.freedom, 1 - LEVEL) + stdtrit(self.freedom, POWER))
+        return self.error * sum(float(stdtrit(self.freedom, level)) for level in levels)
 
     @property
     def sentence(self) -> str:
@@ -219,16 +219,13 @@ def tested(
     metrics = [predicate.metric or one.metric for one in columns]
     rows = rows_of(predicate) or experiment.row_labels()
 
-    def found(names: Sequence[str | None]) -> dict[str, list[Runs]]:
-        cells = list(zip(columns, metrics, names, strict=True))
-        return {
-            row: [runs_of(measured, row, one, other or own) for one, own, other in cells]
-            for row in rows
-        }
+    def found(names: Sequence[str]) -> dict[str, list[Runs]]:
+        cells = list(zip(columns, names, strict=True))
+        return {row: [runs_of(measured, row, one, name) for one, name in cells] for row in rows}
 
-    runs = found([None] * len(columns))
+    runs = found(metrics)
     tried = found([predicate.choose] * len(columns)) if predicate.choose else runs
-    if not all(all(cells) for cells in (*runs.values(), *(tried[row] for row in rows))):
+    if not all(all(cells) for cells in (*runs.values(), *tried.values())):
         return None
     title = " and ".join(one.name for one in columns)
     title = f"the mean of {title}" if len(columns) > 1 else title

@@ -245,19 +245,15 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
     comparer.save()
     judged = judge_claims(archive)
     references = {one.paper: one.reference for one in load_claims() if one.reference}
-    sections = tuple(
-        # Studies of the suite's own come after the papers.
-        sorted(
-            (part for part in parts if isinstance(part, Section)),
-            key=lambda part: part.experiment.paper not in references,
-        )
-    )
+    sections = [part for part in parts if isinstance(part, Section)]
+    # Studies of the suite's own come after the papers.
+    sections.sort(key=lambda part: part.experiment.paper not in references)
     generated = scale == GENERATED_SCALE
     exact = bool(sections) and all(section.experiment.computed for section in sections)
     return Document(
         scale=scale,
         banner="" if exact else document_banner(scale),
-        sections=sections,
+        sections=tuple(sections),
         absent=tuple(part for part in parts if isinstance(part, Absent)),
         claims=tuple(claims_by_paper(judged)),
         # Invented languages decide no claim, and to judge other scales takes 300 configurations.
@@ -386,7 +382,7 @@ def build_section(
         tuning_grid(experiment, records, scale),
         runs_grid(table, records),
     ]
-    folded = tuple(grid for grid in details if grid is not None)
+    folded = tuple(filter(None, details))
     lacking = [one.name for one in experiment.columns if one.name not in table.columns_found]
     notes = [
         f"No value at this scale: {', '.join(lacking)}." if shown and lacking else "",
