@@ -28,7 +28,8 @@ from repro.report.figures.canvas import (
 )
 
 CLUSTERED = "oscarmax"
-"""Mapping whose groups of equal weights get bullets."""
+"""Mapping whose groups of equal weights get bullets: unlike those of fusedmax, which lines between
+unequal neighbors show, they need not be contiguous."""
 CELL = 0.15
 """Width and height of a cell in inches, just enough for the words beside it."""
 NOTE_SIZE = 8.0
