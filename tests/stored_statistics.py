@@ -4,7 +4,7 @@ import pytest
 
 from repro.evaluation.metrics import formula_of
 from repro.evaluation.sufficient_statistics import GROUPS, metric_value
-from repro.results import RunFolder
+from repro.results import Record, RunFolder
 from repro.runs.job import Outcome
 
 
@@ -25,3 +25,9 @@ def assert_sums_give_the_records(folder: RunFolder) -> None:
 def scores_of(outcome: Outcome) -> dict[str, float]:
     """Return the metrics that a run has recorded."""
     return dict(RunFolder(outcome.folder).read_record().metrics)
+
+
+def untimed(record: Record) -> dict[str, float]:
+    """Return the metrics that no clock measured, which are the same in each repetition of a run."""
+    signatures = record.signatures
+    return {name: v for name, v in record.metrics.items() if "clock:" not in signatures[name]}

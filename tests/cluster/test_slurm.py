@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from slurm_node import slurm_node, why_not
+from stored_statistics import untimed
 
 from repro.config.compose import compose_run
 from repro.results import RunFolder, list_runs
@@ -55,12 +56,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.kill()
         process.communicate()
     subprocess.run(["scancel", "--full", "--user", "root"], check=True)
-
-
-def numbers(folder: RunFolder) -> dict[str, float]:
-    """Metrics but for what a clock measured."""
-    clocks = ("train/tokens_per_second", "train/epoch_minutes", "train/speed_gain")
-    return {k: v for k, v in folder.read_record().metrics.items() if k not in clocks}
 
 
 def wait_for_a_checkpoint(results: Path, but: Path) -> RunFolder:
@@ -116,7 +111,7 @@ def test_a_table_with_a_requeued_and_a_failing_job(how: str, start: Start, tmp_p
     assert log.count("Starting with JobEnvironment") == 2
     again = [*elements[number][0], f"results_dir={tmp_path / 'again'}"]
     whole = execute(locate(compose_run(again), again))
-    assert numbers(requeued) == numbers(RunFolder(whole.folder))
+    assert untimed(requeued.read_record()) == untimed(RunFolder(whole.folder).read_record())
     assert [row["train_loss"] for row in requeued.read_history()] == [
         row["train_loss"] for row in RunFolder(whole.folder).read_history()
     ]

@@ -7,7 +7,6 @@ import torch
 from repro.config.compose import compose_run
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, Hypothesis
-from repro.errors import DataError
 from repro.losses import FenchelYoungLoss
 from repro.mappings import Entmax
 from repro.results import run_folder
@@ -23,13 +22,6 @@ def task(tmp_path: Path) -> MorphologyTask:
     return MorphologyTask(
         compose_run([f"results_dir={tmp_path}", "task.setting=medium", *small]), CPU
     )
-
-
-def test_an_epoch_holds_every_example_once(task: MorphologyTask) -> None:
-    seen = [int(i) for batch in task.batches(3) for i in batch.indices]
-    assert sorted(seen) == list(range(len(task.data.train)))
-    again = [int(i) for batch in task.batches(3) for i in batch.indices]
-    assert seen == again != [int(i) for batch in task.batches(4) for i in batch.indices]
 
 
 def test_the_source_is_language_tags_and_characters(task: MorphologyTask) -> None:
@@ -115,12 +107,6 @@ def test_certificates_are_averaged_over_languages(
     scores = task.evaluate_model(task.model, run_folder(tmp_path, "demo", "a" * 12))
     assert [scores[f"dev/{name}"] for name in ("certified", "optimal", "single")] == [50.0] * 3
     assert scores["dev/certified_printed"] == 100.0
-
-
-def test_a_missing_corpus_is_refused_before_any_work(tmp_path: Path) -> None:
-    config = compose_run(["scale=small", f"data_dir={tmp_path}", f"results_dir={tmp_path}"])
-    with pytest.raises(DataError, match="repro data fetch sigmorphon2018"):
-        identify(config)
 
 
 def test_languages_are_part_of_the_corpus(tmp_path: Path) -> None:

@@ -145,13 +145,6 @@ def test_a_run_leaves_weights_and_records(root: Path, alignment: str) -> None:
         assert len(one.candidates) == sum(map(len, row["structures"].values()))
 
 
-@pytest.mark.parametrize("alignment", ["sequential", "matching"])
-def test_bfloat16_trains(root: Path, alignment: str) -> None:
-    steps = "training.max_steps=2"
-    outcome = execute(locate(config(root, f"model.alignment={alignment}", "precision=bf16", steps)))
-    assert outcome.status == "done", outcome.error
-
-
 def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
     changes = ["model.alignment=matching", "data.train_premises=300", "training.max_epochs=3"]
     outcome = execute(

@@ -1,6 +1,5 @@
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -55,14 +54,6 @@ def made(root: Path, *overrides: str) -> TextPairsTask:
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One results folder, so that the corpus is prepared and aligned once."""
     return tmp_path_factory.mktemp("nmt")
-
-
-def test_an_epoch_holds_every_pair_once(root: Path) -> None:
-    task = made(root)
-    seen = [int(i) for batch in task.batches(3) for i in batch.indices]
-    assert sorted(seen) == list(range(len(task.data.splits["train"])))
-    again = [int(i) for batch in task.batches(3) for i in batch.indices]
-    assert seen == again != [int(i) for batch in task.batches(4) for i in batch.indices]
 
 
 def test_parameters_start_within_their_bound(root: Path) -> None:
@@ -217,32 +208,6 @@ def test_penalties_are_tuned_by_the_metric_that_is_asked_for(root: Path) -> None
     cased, lowered = (made(root, *metric) for metric in ([], ["task.tuned_metric=bleu_lc"]))
     gold = [target.upper().split() for _, target in read_pairs(cased.data.texts["dev"])]
     assert cased.quality(gold) < lowered.quality(gold) == pytest.approx(100)
-
-
-def numbers(scores: Any) -> dict[str, float]:
-    clocks = {"train/tokens_per_second", "train/epoch_minutes", "train/speed_gain"}
-    return {name: value for name, value in scores.items() if name not in clocks}
-
-
-def test_a_killed_run_continues_to_the_same_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    extra = (*BOUNDED, "training.checkpoint_minutes=0")
-    whole = execute(locate(config(tmp_path / "whole", *extra)))
-    original, updates = TextPairsTask.loss, []
-
-    def dying(self: TextPairsTask, batch: Any) -> Any:
-        updates.append(1)
-        if len(updates) == 4:
-            raise RuntimeError("killed")
-        return original(self, batch)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(TextPairsTask, "loss", dying)
-        assert execute(locate(config(tmp_path / "cut", *extra))).status == "failed"
-    finished = execute(locate(config(tmp_path / "cut", *extra)))
-    assert finished.run_id == whole.run_id
-    assert numbers(scores_of(finished)) == numbers(scores_of(whole))
 
 
 def test_plain_text_in_subwords(tmp_path: Path) -> None:

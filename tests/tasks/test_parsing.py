@@ -46,13 +46,6 @@ def task(tmp_path: Path) -> ParsingTask:
     return ParsingTask(config(tmp_path), CPU)
 
 
-def test_an_epoch_holds_every_sentence_once(task: ParsingTask) -> None:
-    seen = [int(i) for batch in task.batches(3) for i in batch.indices]
-    assert sorted(seen) == list(range(len(task.data.train)))
-    again = [int(i) for batch in task.batches(3) for i in batch.indices]
-    assert seen == again != [int(i) for batch in task.batches(4) for i in batch.indices]
-
-
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 def test_the_loss_of_a_batch_is_made_of_its_sentences_alone(tmp_path: Path, reduction: str) -> None:
     seed_everything(1)
@@ -218,36 +211,6 @@ def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None
         predicted(folder.path, ["1\tgo\t_\t_\t_\t_\t_\t_\t_\t_", ""])
 
 
-def numbers(scores: Any) -> dict[str, float]:
-    clocks = ("tokens_per_second", "epoch_minutes", "sentences_per_second", "inference_share")
-    return {name: value for name, value in scores.items() if name.split("/")[1] not in clocks}
-
-
-def test_a_killed_run_continues_to_the_same_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    extra = ("training.checkpoint_minutes=0", "loss=margin_sparsemap")
-    whole = execute(locate(config(tmp_path / "whole", *extra)))
-    original, updates = ParsingTask.loss, []
-
-    def dying(self: ParsingTask, batch: Any) -> Any:
-        updates.append(1)
-        if len(updates) == 25:
-            raise RuntimeError("killed")
-        return original(self, batch)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(ParsingTask, "loss", dying)
-        assert execute(locate(config(tmp_path / "cut", *extra))).status == "failed"
-    finished = execute(locate(config(tmp_path / "cut", *extra)))
-    assert finished.run_id == whole.run_id
-    assert numbers(scores_of(finished)) == numbers(scores_of(whole))
-    histories = [RunFolder(outcome.folder).read_history() for outcome in (whole, finished)]
-    for row in (*histories[0], *histories[1]):
-        assert row.pop("seconds") > 0
-    assert histories[0] == histories[1]
-
-
 def offsets_baseline(data: Any) -> float:
     """Accuracy of each tag's most frequent distance to the head, learned on the training data."""
     counts: dict[int, Counter[int]] = {}
@@ -285,19 +248,9 @@ def test_a_treebank_without_tags_is_refused_before_a_run_folder_exists(tmp_path:
     assert not list(tmp_path.glob("*/runs/*"))
 
 
-def test_a_missing_treebank_is_refused_before_any_work(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"UD_Vietnamese: expected one file \*-ud-train"):
-        identify(config(tmp_path, "scale=full", f"data_dir={tmp_path}"))
-
-
 def test_there_are_no_ensembles_of_parsers() -> None:
     with pytest.raises(ConfigError, match="task=parsing has no ensembles"):
         ensemble_evaluation("parsing")
-
-
-def test_bfloat16_trains(tmp_path: Path) -> None:
-    outcome = execute(locate(config(tmp_path, "precision=bf16", "loss=crf")))
-    assert outcome.status == "done", outcome.error
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -32,7 +31,6 @@ SMALL = [
     "model.hidden_size=6", "data.train_premises=40", "task.stored_examples=5",
     "training.max_epochs=2", "training.batch_size=32",
 ]  # fmt: skip
-CLOCKS = ("tokens_per_second", "epoch_minutes", "pairs_per_second")
 
 
 def config(root: Path, *overrides: str) -> RunConfig:
@@ -48,13 +46,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def task(root: Path) -> SnliTask:
     seed_everything(1)
     return SnliTask(config(root), CPU)
-
-
-def test_an_epoch_holds_every_pair_once(task: SnliTask) -> None:
-    seen = [int(i) for batch in task.batches(3) for i in batch.indices]
-    assert sorted(seen) == list(range(120))
-    again = [int(i) for batch in task.batches(3) for i in batch.indices]
-    assert seen == again != [int(i) for batch in task.batches(4) for i in batch.indices]
 
 
 def test_the_loss_of_a_batch_is_the_mean_of_its_pairs_alone(task: SnliTask) -> None:
@@ -160,31 +151,6 @@ def test_a_run_leaves_predictions_weights_and_records(root: Path) -> None:
     assert kind.describe(kind.gather(runs_in(fusedmax=folder)))
 
 
-def numbers(scores: Any) -> dict[str, float]:
-    return {name: value for name, value in scores.items() if name.split("/")[1] not in CLOCKS}
-
-
-def test_a_killed_run_continues_to_the_same_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    extra = ("training.checkpoint_minutes=0", "mapping=sparsemax")
-    whole = execute(locate(config(tmp_path / "whole", *extra)))
-    original, updates = SnliTask.loss, []
-
-    def dying(self: SnliTask, batch: Any) -> Any:
-        updates.append(1)
-        if len(updates) == 6:
-            raise RuntimeError("killed")
-        return original(self, batch)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(SnliTask, "loss", dying)
-        assert execute(locate(config(tmp_path / "cut", *extra))).status == "failed"
-    finished = execute(locate(config(tmp_path / "cut", *extra)))
-    assert finished.run_id == whole.run_id
-    assert numbers(scores_of(finished)) == numbers(scores_of(whole))
-
-
 def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
     run = compose_run(
         ["task=snli", f"results_dir={tmp_path}", "data.train_premises=600", "training.max_epochs=4"]
@@ -253,13 +219,3 @@ def test_vectors_without_a_file_are_refused(tmp_path: Path) -> None:
         identify(config(tmp_path, "model.vectors=glove", "data.glove=null"))
     with pytest.raises(DataError, match=r"no\.txt of data\.glove is missing"):
         identify(config(tmp_path, "model.vectors=glove", "data.glove=no.txt"))
-
-
-def test_a_missing_corpus_is_refused_before_any_work(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no snli_1.0/snli_1.0_train.jsonl"):
-        identify(config(tmp_path, "scale=small", f"data_dir={tmp_path}"))
-
-
-def test_bfloat16_trains(root: Path) -> None:
-    outcome = execute(locate(config(root, "precision=bf16", "mapping=sparsemax")))
-    assert outcome.status == "done", outcome.error

@@ -1,0 +1,115 @@
+"""What is true of the training of every task: epochs, interruptions, precision, absent corpora."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from stored_statistics import untimed
+
+from repro.config.compose import compose_run
+from repro.config.schema import RunConfig
+from repro.errors import DataError
+from repro.results import RunFolder
+from repro.runs.execute import execute
+from repro.runs.job import locate
+from repro.tasks import task_spec
+from repro.training import loop
+
+TRANSLATOR = [
+    "model.embedding_size=8", "model.hidden_size=8", "model.layers=1", "training.max_steps=5",
+    "decoding.max_length=12",
+]  # fmt: skip
+CLASSIFIER = ["model.vector_size=6", "model.hidden_size=6", "data.train_premises=40"]
+SMALL = {
+    "morphology": [*TRANSLATOR, "task.setting=medium"],
+    "nmt": [*TRANSLATOR, "model.fertility.epochs=1", "decoding.beam_size=2"],
+    "parsing": ["model.word_size=8", "model.tag_size=4", "model.lstm_size=8", "model.arc_size=8"],
+    "snli": [*CLASSIFIER, "training.batch_size=32"],
+    "nli_alignment": [*CLASSIFIER, "model.embedding_std=1"],
+}
+
+
+def config(task: str, root: Path, *overrides: str) -> RunConfig:
+    common = [f"task={task}", "hardware=cpu", "task.stored_examples=2", "training.max_epochs=2"]
+    return compose_run([*common, *SMALL[task], f"results_dir={root}", *overrides])
+
+
+@pytest.mark.parametrize("name", ["morphology", "nmt", "parsing", "snli"])
+def test_an_epoch_holds_every_example_once(name: str, tmp_path: Path) -> None:
+    task: Any = task_spec(name).build(config(name, tmp_path), torch.device("cpu"))
+    seen, again, other = (
+        [int(i) for batch in task.batches(epoch) for i in batch.indices] for epoch in (3, 3, 4)
+    )
+    train = task.data.splits["train"] if name == "nmt" else task.data.train
+    assert sorted(seen) == list(range(len(getattr(train, "examples", train))))
+    assert seen == again != other
+
+
+@pytest.mark.parametrize(
+    ("name", "last", "overrides"),
+    [
+        ("nmt", 3, ["mapping=csparsemax", "loss=cross_entropy"]),
+        ("parsing", 24, ["loss=margin_sparsemap"]),
+        ("snli", 5, ["mapping=sparsemax"]),
+    ],
+)
+def test_a_killed_run_continues_to_the_same_numbers(
+    name: str, last: int, overrides: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stops behind its last checkpoint, one update earlier, in the second epoch if there is."""
+    extra = ("training.checkpoint_minutes=0", *overrides)
+    whole = execute(locate(config(name, tmp_path / "whole", *extra)))
+    original, updates = loop.update, []
+
+    def dying(*arguments: Any) -> Any:
+        updates.append(1)
+        if len(updates) > last:
+            raise RuntimeError("killed")
+        return original(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "update", dying)
+        assert execute(locate(config(name, tmp_path / "cut", *extra))).status == "failed"
+    finished = execute(locate(config(name, tmp_path / "cut", *extra)))
+    assert finished.run_id == whole.run_id
+    first, second = (RunFolder(outcome.folder) for outcome in (whole, finished))
+    assert untimed(first.read_record()) == untimed(second.read_record())
+    histories = [folder.read_history() for folder in (first, second)]
+    for row in (*histories[0], *histories[1]):
+        assert row.pop("seconds") > 0
+    assert histories[0] == histories[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "override"),
+    [
+        ("morphology", "mapping=entmax"),
+        ("parsing", "loss=crf"),
+        ("snli", "mapping=sparsemax"),
+        ("nli_alignment", "model.alignment=sequential"),
+        ("nli_alignment", "model.alignment=matching"),
+    ],
+)
+def test_bfloat16_trains(name: str, override: str, tmp_path: Path) -> None:
+    short = "training.max_steps=2"
+    outcome = execute(locate(config(name, tmp_path, "precision=bf16", short, override)))
+    assert outcome.status == "done", outcome.error
+    metrics = RunFolder(outcome.folder).read_record().metrics
+    assert all(map(math.isfinite, metrics.values()))
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "message"),
+    [
+        ("morphology", "small", "repro data fetch sigmorphon2018"),
+        ("snli", "small", r"no snli_1.0/snli_1.0_train.jsonl"),
+        ("parsing", "full", r"UD_Vietnamese: expected one file \*-ud-train"),
+    ],
+)
+def test_a_missing_corpus_is_refused_before_any_work(
+    name: str, scale: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=message):
+        task_spec(name).identify(config(name, tmp_path, f"scale={scale}", f"data_dir={tmp_path}"))
