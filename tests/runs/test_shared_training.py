@@ -14,17 +14,6 @@ from repro.runs.launch import backend_of, launch_jobs, prepare_jobs
 
 
 @pytest.fixture
-def summarizer(tmp_path: Path) -> list[str]:
-    """Overrides of a summarizer of one short epoch."""
-    return [
-        "task=summarization", f"results_dir={tmp_path}", "hardware=cpu", "hardware.threads=1",
-        "task.stored_examples=2", "mapping=softmax", "model.embedding_size=8",
-        "model.hidden_size=8", "training.max_epochs=1", "training.batch_size=256",
-        "decoding.max_length=6", "decoding.beam_size=2",
-    ]  # fmt: skip
-
-
-@pytest.fixture
 def trainings(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Folders of the trainings that were made."""
     made, fit = [], train.fit
@@ -38,40 +27,37 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def test_another_search_takes_over_the_weights(
-    summarizer: list[str], trainings: list[Path]
+    copied: RunFolder, summarizer: list[str], trainings: list[Path]
 ) -> None:
-    first = execute(locate(compose_run(summarizer)))
-    other = execute(
-        locate(compose_run([*summarizer, "decoding.beam_size=1", "task.stored_examples=1"]))
-    )
-    assert (first.status, other.status) == ("done", "done"), other.error
-    assert trainings == [first.folder]
-    assert other.run_id != first.run_id
-    ours, theirs = RunFolder(other.folder), RunFolder(first.folder)
-    weights = load_file(theirs.model)
-    assert all(tensor.equal(weights[name]) for name, tensor in load_file(ours.model).items())
-    assert ours.read_history() == theirs.read_history()
-    assert ours.read_record().metrics["dev/loss"] == theirs.read_record().metrics["dev/loss"]
-    assert len(ours.read_attention()) == 1
+    searched = [*summarizer, "decoding.beam_size=1", "task.stored_examples=1"]
+    other = execute(locate(compose_run(searched)))
+    assert other.status == "done", other.error
+    assert trainings == []
+    assert other.run_id != copied.run_id
+    found = RunFolder(other.folder)
+    weights = load_file(copied.model)
+    assert all(tensor.equal(weights[name]) for name, tensor in load_file(found.model).items())
+    assert found.read_history() == copied.read_history()
+    assert found.read_record().metrics["dev/loss"] == copied.read_record().metrics["dev/loss"]
+    assert len(found.read_attention()) == 1
 
 
+@pytest.mark.usefixtures("copied")
 @pytest.mark.parametrize("override", ["seed=2", "training.learning_rate=0.5"])
 def test_another_training_is_made(
     summarizer: list[str], trainings: list[Path], override: str
 ) -> None:
-    first = execute(locate(compose_run(summarizer)))
     other = execute(locate(compose_run([*summarizer, override])))
-    assert trainings == [first.folder, other.folder]
+    assert trainings == [other.folder]
 
 
 def test_weights_of_another_device_are_not_taken(
-    summarizer: list[str], trainings: list[Path]
+    copied: RunFolder, summarizer: list[str], trainings: list[Path]
 ) -> None:
-    first = execute(locate(compose_run(summarizer)))
-    folder = RunFolder(first.folder)
-    folder.write_training(folder.read_training() | {"device": "another"})
+    copied.write_training(copied.read_training() | {"device": "another"})
+    (copied.path / "SHA256SUMS").unlink()  # else the file is passed over as damaged
     other = execute(locate(compose_run([*summarizer, "decoding.beam_size=1"])))
-    assert trainings == [first.folder, other.folder]
+    assert trainings == [other.folder]
 
 
 def test_side_by_side_runs_of_one_training_share_it(summarizer: list[str]) -> None:
