@@ -53,6 +53,7 @@ UNPUBLISHED = {
 """Claims whose rule cannot be applied to printed values, with the reason."""
 
 
+@cache
 def artefact_of(name: str) -> Experiment:
     """Return the artefact of a claim, with cells of three seeds at full scale.
 
