@@ -9,7 +9,6 @@ import subprocess
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, Self
 
 EXECUTABLE = next(
@@ -102,19 +101,13 @@ class Page:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._browser.call("Target.disposeBrowserContext", browserContextId=self._context)
 
     @property
     def events(self) -> list[dict[str, Any]]:
         """Return what the page has reported."""
-        every = self._browser.events
-        return [one for one in every if one.get("sessionId") == self._session]
+        return [one for one in self._browser.events if one.get("sessionId") == self._session]
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method of the DevTools protocol for this page."""
