@@ -217,11 +217,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parsed.settings.append(f"hardware={parsed.device}")
     if parsed.row is None:
         if parsed.device != "cuda":
-            parser.error("--row is required, but with --device cuda")
+            parser.error("--row is required unless --device cuda is given")
         parsed.row = [*EAGER_AND_GRAPH]
-    if parsed.speed_gain and any(JOEYNMT in row for row in parsed.row):
+    if parsed.speed_gain and any(row.rpartition(": ")[2].startswith(JOEYNMT) for row in parsed.row):
         parser.error(f"--speed-gain has no row {JOEYNMT}")
-    labels = [row.partition(": ")[0] for row in parsed.row]
+    labels = [row.rpartition(": ")[0] or row for row in parsed.row]
     try:
         if parsed.record is not None:
             require_cells(parsed.record, parsed.column, labels)

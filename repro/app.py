@@ -48,7 +48,9 @@ def main(arguments: Sequence[str]) -> int:
     if unknown:
         raise ConfigError(refused_option(unknown[0], "run"))
     overrides = with_search_path(parsed.overrides, parsed.config_dir)
-    of_sweeps = [item for item in overrides if re.match(r"hydra[/.](launcher|sweeper)\b", item)]
+    of_sweeps = [
+        item for item in overrides if re.match(r"\+*hydra[/.](launcher|sweeper|sweep|mode)\b", item)
+    ]
     of_sweeps += ["--detach"] * parsed.detach
     if of_sweeps and not parsed.multirun:
         raise ConfigError(f"{of_sweeps[0]} is for multiruns; add -m")

@@ -1,7 +1,6 @@
 """Compose the configurations of runs with Hydra into typed objects, refusing bad settings."""
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -88,44 +87,57 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
 
 
 def _composed(overrides: Sequence[str]) -> DictConfig:
-    """Let Hydra compose the choices of groups, cached, then set single values as it does."""
-    values: list[str] = []
-    choices: list[str] = []
+    """Compose the choices of groups with Hydra, then set single values."""
     folders = groups()
+    kinds: dict[bool, list[str]] = {True: [], False: []}
     for text in overrides:
-        item = parse_override(text)
-        name = item.key_or_group
-        if item.is_sweep_override():
-            listed = "list[" in str(setting_types().get(name))
-            hint = f", or write a list, {name}=[{text.partition('=')[2]}]" if listed else ""
-            raise ConfigError(f"{text}: several values; sweep with `run -m`{hint}")
-        is_group = "/" in name or item.package is not None or name in folders
-        if is_group and not item.is_delete() and not isinstance(item.value(), str | list):
-            raise ConfigError(f"{text}: expected the name of a choice")
-        first, nested, _ = name.partition(".")
-        is_value = nested or item.type is OverrideType.CHANGE
-        (values if is_value and not is_group and first != "hydra" else choices).append(text)
-    cfg = deepcopy(_chosen(tuple(choices), _configuration_files()))
-    for text in values:
+        kinds[_sets_value(text, folders)].append(text)
+    cfg = _with_choices(kinds[False])
+    for text in kinds[True]:
         _set_value(cfg, text)
     return cfg
 
 
-def _configuration_files() -> tuple[tuple[str, int, int], ...]:
-    """Return what changes with every configuration file: paths, times of changes and sizes."""
-    files = (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
-    found = ((str(path), path.stat()) for path in files)
-    return tuple((path, status.st_mtime_ns, status.st_size) for path, status in found)
+def _sets_value(text: str, folders: set[str]) -> bool:
+    """Return whether an override sets a value: it chooses no option and is not Hydra's own.
+
+    Raises:
+        ConfigError: it has several values, deletes something, or chooses what is no name.
+    """
+    item = parse_override(text)
+    name = item.key_or_group
+    if item.is_sweep_override():
+        listed = "list[" in str(setting_types().get(name))
+        hint = f", or write a list, {name}=[{text.partition('=')[2]}]" if listed else ""
+        raise ConfigError(f"{text}: several values; sweep with `run -m`{hint}")
+    chooses = "/" in name or item.package is not None or name in folders
+    if chooses and not (item.is_delete() or isinstance(item.value(), str)):
+        raise ConfigError(f"{text}: expected the name of a choice")
+    if name.startswith(("hydra.", "hydra/")):
+        return False
+    if item.is_delete():
+        raise ConfigError(f"{text}: nothing can be deleted; expected KEY=VALUE")
+    return not chooses and ("." in name or item.type is OverrideType.CHANGE)
+
+
+def _with_choices(choices: Sequence[str]) -> DictConfig:
+    """Return a configuration of its own with choices of groups."""
+    files: tuple[object, ...] = (object(),)  # equal to none: folders of a search path may change
+    if not any("hydra.searchpath" in text for text in choices):
+        found = (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
+        status = ((str(path), path.stat()) for path in found)
+        files = tuple((path, one.st_mtime_ns, one.st_size) for path, one in status)
+    return deepcopy(_chosen(tuple(choices), files))
 
 
 @lru_cache(maxsize=256)
-def _chosen(choices: tuple[str, ...], files: tuple[tuple[str, int, int], ...]) -> DictConfig:
-    """Compose choices of groups from the present configuration files."""
+def _chosen(choices: tuple[str, ...], files: tuple[object, ...]) -> DictConfig:
+    """Compose choices of groups; ``files`` describes the configuration files, for the cache."""
     try:
         with hydra_application():
             return compose("config", overrides=list(choices))
     except CONFIG_ERRORS as error:
-        of_task = tuple(text for text in choices if re.match(r"task=|hydra", text))
+        of_task = tuple(text for text in choices if text.startswith(("task=", "hydra.")))
         if isinstance(error, ConfigCompositionException) and of_task != choices:
             _refuse_unused(_chosen(of_task, files), choices)
         raise ConfigError(explain(error)) from error
@@ -138,8 +150,13 @@ def _set_value(cfg: DictConfig, text: str) -> None:
         ConfigError: the task does not use the key, no schema has it, or the value does not fit.
     """
     item = parse_override(text)
+    group, _, key = item.key_or_group.partition(".")
+    if key == "name" and group in registered_schemas():
+        raise ConfigError(f"{text}: choose {group}=NAME")
     _refuse_unused(cfg, [text])
     try:
+        if item.is_add() and OmegaConf.select(cfg, item.key_or_group) is not None:
+            raise ConfigError(f"{text}: the key exists; leave out the +")
         OmegaConf.update(cfg, item.key_or_group, item.value(), merge=True)
     except CONFIG_ERRORS as error:
         raise ConfigError(explain(error)) from error

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Loader of plain values that refuses a key that a mapping has twice, as Hydra does."""
+    """YAML loader that rejects duplicate keys, like OmegaConf's, and reads dates as text."""
 
     def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value]
@@ -27,14 +27,22 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         return cast(dict[Any, Any], super().construct_mapping(node, deep=deep))
 
 
-# PyYAML reads 1e-3 as text, for want of a point.
+# PyYAML reads 1e-3 as a string because it has no decimal point.
 _Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), [*"-+0123456789"]
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?\d[\d_]*(\.[\d_]*)?[eE][-+]?\d+$"),
+    [*"-+0123456789"],
 )
 
 
+_Loader.yaml_implicit_resolvers = {
+    first: [one for one in found if one[0] != "tag:yaml.org,2002:timestamp"]
+    for first, found in _Loader.yaml_implicit_resolvers.items()
+}
+
+
 def load_yaml(path: Path) -> Any:
-    """Read a YAML file; raise ``YAMLError`` if a mapping has a key twice, too."""
+    """Read a YAML file; duplicate keys raise ``YAMLError``."""
     return yaml.load(path.read_text(encoding="utf-8"), _Loader)
 
 
@@ -70,7 +78,7 @@ def declared_name(group: str, choice: str) -> str | None:
     """Return the ``name`` in the file of a choice; None if there is no such file or name."""
     paths = (folder / group / f"{choice}.yaml" for folder in conf_dirs())
     path = next((path for path in paths if path.exists()), None)
-    content = None if path is None else yaml.safe_load(path.read_text(encoding="utf-8"))
+    content = None if path is None else load_yaml(path)
     return content.get("name") if isinstance(content, dict) else None
 
 

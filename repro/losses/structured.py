@@ -97,8 +97,9 @@ class StructuredLoss(nn.Module, ABC):
                 structures and must be 0 for others.
             lengths: sizes of the instances, as the structure takes them; None if all are full.
             additional: scores ``η_F``, if the structure has additional parts.
-            check_target: whether to check the target, by a MAP solve on the CPU. Without, it must
-                be in the form of ``structure.map``, as after a check where data are read.
+            check_target: whether to validate the target by a MAP solve on the CPU. If False, it
+                must have the form that ``structure.map`` returns, as when it was validated where
+                the data were read.
 
         Returns:
             A scalar, or shape ``(B,)`` with ``reduction="none"``, in the dtype of the scores;

@@ -15,9 +15,9 @@ class Speeds:
     """Speeds behind the cells of an artefact."""
 
     machine: dict[str, str] = field(default_factory=dict)  # date, device, versions by column
-    # Column to row to units (words, pairs) per second, or to their ratio of two epochs, one value
-    # for each repetition. Values of different columns, or of different rows at another repetition,
-    # are not pairs.
+    # Column to row to units (words, pairs) per second, or the ratio of the speeds in two epochs,
+    # one value for each repetition. Values of different columns, or of different rows at another
+    # repetition, are not pairs.
     columns: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
 

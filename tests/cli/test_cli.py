@@ -453,6 +453,7 @@ def test_names_settings_and_options_stand_in_any_order(
         (["reproduce", "peters2019/table1", "--detach"], "hydra/launcher=slurm"),
         (["run", "-m", "--detach"], "hydra/launcher=slurm"),
         (["run", "hydra/launcher=slurm"], "-m"),
+        (["run", "++hydra.launcher.parallel_runs=3"], "-m"),
         (["run", "hydra.launcher.parallel_runs=2"], "-m"),
         (["run", "--detach"], "-m"),
     ],

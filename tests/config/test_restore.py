@@ -47,6 +47,9 @@ def test_values_are_replaced_and_checked(tmp_path: Path) -> None:
     path.write_text(path.read_text("utf-8").replace("beam_size", "beam"), "utf-8")
     with pytest.raises(ConfigError, match="decoding: unknown beam"):
         restore_run(path, [])
+    path.write_text(to_yaml(compose_run(["task=nmt"])).replace("seed: 1\n", "seed: 2024-13-45\n"))
+    with pytest.raises(ConfigError, match="seed is '2024-13-45'"):  # a date that there is not
+        restore_run(path, [])
     path.write_text("- 1\n")
     with pytest.raises(ConfigError, match="expected the configuration of a run"):
         restore_run(path, [])

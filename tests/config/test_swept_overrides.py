@@ -8,6 +8,7 @@ from repro.config import ConfigError
 from repro.config.compose import compose_run, hydra_application
 from repro.config.loading import group_choices
 from repro.config.overrides import combinations, quote_folders, with_search_path
+from repro.config.schema.mapping import EntmaxConfig
 
 MINE = "defaults: [base_entmax, _self_]\nname: entmax\nalpha: 1.125\n"
 EXPERIMENT = "# @package _global_\nhydra: {sweeper: {params: {seed: '1,2,3'}}}\n"
@@ -115,6 +116,14 @@ def test_further_folders_are_searched_in_sweeps(
         assert f"{planned}, 0 of them done" in capsys.readouterr().out
     assert main(["run", "+experiment=seeds", *further, "--dry-run", f"results_dir={tmp_path}"]) == 0
     assert "1 run, " in capsys.readouterr().out
+
+
+def test_files_of_further_folders_are_read_again(tmp_path: Path) -> None:
+    (tmp_path / "mapping").mkdir()
+    for alpha in (1.125, 1.25):
+        (tmp_path / "mapping" / "mine.yaml").write_text(MINE.replace("1.125", str(alpha)))
+        run = compose_run(["mapping=mine", f"hydra.searchpath=['file://{tmp_path}']"])
+        assert run.mapping == EntmaxConfig(name="entmax", alpha=alpha)
 
 
 def test_further_folders_are_named_in_one_way(tmp_path: Path) -> None:

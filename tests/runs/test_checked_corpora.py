@@ -168,8 +168,8 @@ def test_malformed_summaries(
 def test_mappings_and_losses_that_do_not_exist(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "no mapping 'x'" in refused(["mapping.name=x"], tmp_path, capsys)
-    assert "no mapping 'x'" in refused(["loss.name=x"], tmp_path, capsys)
+    assert "choose mapping=" in refused(["mapping.name=x"], tmp_path, capsys)
+    assert "choose loss=" in refused(["loss.name=x"], tmp_path, capsys)
 
 
 @pytest.mark.parametrize("lost", ["corpora", "corpora/CORPUS"])
