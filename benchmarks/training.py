@@ -138,11 +138,11 @@ def epochs_before(config: RunConfig) -> tuple[int, int]:
     return 1, epochs - 1
 
 
-def throughput(settings: Sequence[str], count: int, before: int, updates: int) -> float:
+def throughput(settings: Sequence[str], count: int, before: int, timed: int) -> float:
     """Return the updates per second of several processes together that train side by side."""
     context = get_context("spawn")
     barrier, rates = context.Barrier(count, timeout=_PATIENCE), context.SimpleQueue()
-    arguments = (settings, before, updates, barrier, rates.put)
+    arguments = (settings, before, timed, barrier, rates.put)
     with shared_card() if "hardware=cuda" in settings and count > 1 else nullcontext():
         workers = [context.Process(target=train, args=arguments) for _ in range(count)]
         for worker in workers:
@@ -155,7 +155,7 @@ def throughput(settings: Sequence[str], count: int, before: int, updates: int) -
 
 
 def train(
-    settings: Sequence[str], before: int, updates: int, barrier: Any, report: Callable[[float], Any]
+    settings: Sequence[str], before: int, timed: int, barrier: Any, report: Callable[[float], Any]
 ) -> None:
     """Train alone for a while, then beside the other processes; report updates per second."""
     runner = Runner("", compose_run([*settings]))
@@ -165,10 +165,10 @@ def train(
     _synchronize()
     barrier.wait()
     started = time.perf_counter()
-    for batch in itertools.islice(stream, updates):
+    for batch in itertools.islice(stream, timed):
         runner.update(batch, None)
     _synchronize()
-    report(updates / (time.perf_counter() - started))
+    report(timed / (time.perf_counter() - started))
 
 
 def _synchronize() -> None:
@@ -176,10 +176,10 @@ def _synchronize() -> None:
         torch.cuda.synchronize()
 
 
-def measure(runners: Sequence[Runner], before: int, updates: int, clock: Clock) -> None:
-    """Train every model for ``before`` updates, then time ``updates`` in turn."""
+def measure(runners: Sequence[Runner], before: int, timed: int, clock: Clock) -> None:
+    """Train every model for ``before`` updates, then time ``timed`` in turn."""
     streams = [_batches(runner.task) for runner in runners]
-    for step in range(before + updates):
+    for step in range(before + timed):
         for runner, stream in zip(runners, streams, strict=True):
             runner.update(next(stream), clock if step >= before else None)
 

@@ -16,7 +16,7 @@ from repro.report.cell import LEVEL, number_text, p_text
 from repro.report.table import MeasuredCells
 from repro.results import Measurement
 
-RATIO_DIGITS = 3
+MARGIN_RATIO_DIGITS = 3
 LEAST_PAIRS = 3
 """Least number of seeds for a paired test: two differences leave one degree of freedom."""
 POWER = 0.8
@@ -418,7 +418,7 @@ class _Cells:
                     weights.append(one)
             right = Side(f", to be {word} {{}}", limit)
             found = self.contrast(left, right, weights, 0.0 if other else sign * limit)
-            contrasts.append(found if other is None else replace(found, digits=RATIO_DIGITS))
+            contrasts.append(found if other is None else replace(found, digits=MARGIN_RATIO_DIGITS))
         outcome = every([outcome_of(one) for one in contrasts])
         if predicate.choose is None:
             return outcome

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from hydra._internal.callbacks import Callbacks
+from hydra._internal.callbacks import Callbacks  # launchers of other packages call them
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
