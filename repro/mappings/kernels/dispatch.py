@@ -259,6 +259,7 @@ class CudaLauncher:
         return result
 
     def _record(self, key: tuple[torch.dtype, torch.device], failure: str) -> None:
+        """Store what computed the operator for this dtype and device."""
         self.failures[key] = failure
         name = f"{self.name} {str(key[0]).removeprefix('torch.')} {key[1]}"
         computed_by[name] = f"PyTorch ({failure})" if failure else "kernel"

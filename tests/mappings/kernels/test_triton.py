@@ -273,8 +273,8 @@ def test_steps_under_bounds(monkeypatch, kernel):
 
 
 def test_budgets_that_cannot_be_spent(kernel):
-    totals = torch.tensor([-1.0, 21.0, torch.nan])
-    assert kernel("budget_forward_rows", drawn(20, count=3), totals)[0].isnan().all()
+    totals = torch.tensor([-1.0, 21.0, torch.nan, torch.inf])
+    assert kernel("budget_forward_rows", drawn(20, count=4), totals)[0].isnan().all()
 
 
 def partition(groups):

@@ -94,7 +94,7 @@ def test_every_operator_has_a_launcher(device, name):
 
 @pytest.mark.parametrize("order", [0.0, 0.5, 1.0])
 def test_a_launch_calls_few_functions(order, monkeypatch):
-    """From the table of launchers to Triton, of whose functions there are three."""
+    """Count the calls from the launcher table to Triton, three of which are Triton's own."""
     launcher, calls = CudaLauncher("entmax", "entmax_forward"), []
     monkeypatch.setattr(JITFunction, "run", lambda *_, **__: None)
     launcher(scores := torch.zeros(64, 25), order)

@@ -120,7 +120,7 @@ def bounded_kernel(
     scores, uppers = rows_of(scores, count, n, M), rows_of(uppers, count, n, M)
     probs, kkt_statuses = rows_of(probs, count, n, M), rows_of(kkt_statuses, count, n, M)
     total = row_parameters(parameter, stride, count, M)
-    slacks = total * 0.0 + as_double(slack)
+    slacks = tl.full([M], 0.0, tl.float64) + as_double(slack)
     score, upper = load_boxes(scores, uppers, 0, MODE, N)
     slack, mass = slacks.to(NARROW), total.to(NARROW)
     survey = survey_boxes(score, upper, slack, mass)

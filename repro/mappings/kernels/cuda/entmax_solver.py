@@ -386,7 +386,7 @@ def solve_rows(
     else:
         bound = tl.zeros(r.shape, tl.float64)
     solution = _solution(held, rows, r, bound, RULE, LOSS, N, True)
-    others = any_of(r < 0.0)  # no row
+    others = any_of(r < 0.0)  # false, of the type that the branch assigns
     if not HELD:
         other = tl.max(scaled(selected.other[:, None], rows.shift, rows.scale, COMPUTE), 1)
         others = any_of(_has_mass(other, solution.unknown, solution.step, r, RULE))

@@ -96,9 +96,9 @@ def _threshold(held, rows, dual, empty, N: tl.constexpr, HELD: tl.constexpr):
         rest = tl.where(moves, (c - part.to(tl.float64)).to(held.dtype), rest)
         count, total, square = _sums(held, rows, near, rest, dual, N, HELD)
         first = total.to(tl.float64)
-        power = tl.maximum(square.to(tl.float64), 1e-30)
-        norm = tl.exp((2.0 / dual - 1.0) * tl.log(power))
-        curved = (dual - 1.0) * count.to(tl.float64) - (dual - 2.0) * first * first / power
+        squares = tl.maximum(square.to(tl.float64), 1e-30)
+        norm = tl.exp((2.0 / dual - 1.0) * tl.log(squares))
+        curved = (dual - 1.0) * count.to(tl.float64) - (dual - 2.0) * first * first / squares
         mass, slope = c * first * norm, tl.maximum(curved * norm, 1e-30)
         newton = (1.0 - mass) / slope
         low, high = tl.where(mass < 1.0, c, low), tl.where(mass < 1.0, high, c)

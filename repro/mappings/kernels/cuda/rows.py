@@ -7,9 +7,8 @@ Arguments of kernels are matrices of ``count`` rows of ``n`` entries: ``scores``
 incoming gradients ``grads``, and results, which are ``probs`` or ``out``. A ``parameter`` is the
 bits of a double for all rows, or a pointer to numbers of the rows, ``stride`` apart.
 
-Before each launch, Triton compares every constant that a kernel takes from a module with its value
-at compilation, in half a microsecond each; so constants stand in the functions that use them,
-except the codes of ``level_sets.py``.
+Triton checks every module constant that a kernel uses before each launch (0.5 µs each), so
+constants are written inside the functions that use them, except in ``level_sets.py``.
 """
 
 from typing import Any, NamedTuple
@@ -174,7 +173,7 @@ def paired(first, second):
 
 @triton.jit
 def unpaired(tile):
-    """Return the two tiles that :func:`paired` has made one of."""
+    """Split a tile made by :func:`paired`."""
     return tl.split(tl.reshape(tile, (tile.shape[0], tile.shape[1] // 2, 2)))
 
 
