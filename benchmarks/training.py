@@ -76,8 +76,9 @@ class Runner:
         self.task: Any = build_task(config, prepare_device(config))
         if peer:
             self.task = JoeyNmt(self.task, config)
-        optimizer = build_optimizer(config.training, self.task.model.parameters())
-        if epochs:
+        if not epochs:
+            optimizer = build_optimizer(config.training, self.task.model.parameters())
+        else:
             with TemporaryDirectory() as folder:
                 paths = FitPaths(Path(folder, "checkpoint"), Path(folder, "weights"))
                 schedule = replace(config.training, max_epochs=epochs)
@@ -219,13 +220,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.device != "cuda":
             parser.error("--row is required unless --device cuda is given")
         parsed.row = [*EAGER_AND_GRAPH]
-    if parsed.speed_gain and any(row.rpartition(": ")[2].startswith(JOEYNMT) for row in parsed.row):
-        parser.error(f"--speed-gain has no row {JOEYNMT}")
     labels = [row.rpartition(": ")[0] or row for row in parsed.row]
+    settings = [row.rpartition(": ")[2] for row in parsed.row]
+    if parsed.speed_gain and any(row.startswith(JOEYNMT) for row in settings):
+        parser.error(f"--speed-gain has no row {JOEYNMT}")
     try:
         if parsed.record is not None:
             require_cells(parsed.record, parsed.column, labels)
-        settings = [row.rpartition(": ")[2] for row in parsed.row]
         configs = [compose_run([*parsed.settings, *_words(row)]) for row in settings]
         runners = [
             Runner(row, config, peer=row.startswith(JOEYNMT), epochs=epochs)

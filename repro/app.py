@@ -9,9 +9,8 @@ from collections.abc import Sequence
 import hydra
 from omegaconf import DictConfig
 
-from repro.config.compose import compose_run, register_schemas
+from repro.config.compose import compose_run, explained, register_schemas
 from repro.config.errors import ConfigError
-from repro.config.explain import CONFIG_ERRORS, explain
 from repro.config.overrides import with_search_path
 from repro.config.paths import conf_dir
 from repro.config.schema import RunConfig
@@ -85,13 +84,9 @@ def _show(arguments: Sequence[str]) -> None:
     # Let errors propagate: by default Hydra prints them and exits with status 1.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
-        _application()
-    except CONFIG_ERRORS as error:
-        raise ConfigError(explain(error)) from error
-    except AssertionError:  # raised by Hydra for a key of a group that is null
-        compose_run([one for one in arguments if "=" in one and not one.startswith("-")])
-        raise
-    except ValueError as error:  # raised by Hydra for options that exclude each other
+        with explained([one for one in arguments if "=" in one and not one.startswith("-")]):
+            _application()
+    except ValueError as error:  # raised by Hydra for options that exclude each other, too
         raise ConfigError(str(error)) from error
     finally:
         sys.argv = before

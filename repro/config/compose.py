@@ -16,14 +16,10 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.types import OverrideType
 from hydra.core.plugins import Plugins
-from hydra.errors import (
-    ConfigCompositionException,
-)
+from hydra.errors import ConfigCompositionException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import (
-    OmegaConfBaseException,
-)
+from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from repro.config import schema
@@ -31,15 +27,10 @@ from repro.config.errors import ConfigError
 from repro.config.explain import CONFIG_ERRORS, explain, setting_types, unknown_key
 from repro.config.identity import NUISANCE, changes_numbers
 from repro.config.loading import group_choices, groups, load_yaml, yaml_problem
-from repro.config.overrides import is_swept, parse_override
-from repro.config.paths import (
-    conf_dir,
-    conf_dirs,
-    default_data_dir,
-    default_results_dir,
-)
+from repro.config.overrides import SEARCH_PATH, is_swept, parse_override
+from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
 from repro.config.schema.registry import registered_schemas, run_class
-from repro.errors import require_utf8
+from repro.errors import UserError, require_utf8
 
 
 class ExtensionSearchPath(SearchPathPlugin):
@@ -89,11 +80,9 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
 def _composed(overrides: Sequence[str]) -> DictConfig:
     """Compose the choices of groups with Hydra, then set single values."""
     folders = groups()
-    kinds: dict[bool, list[str]] = {True: [], False: []}
-    for text in overrides:
-        kinds[_sets_value(text, folders)].append(text)
-    cfg = _with_choices(kinds[False])
-    for text in kinds[True]:
+    sets = {text: _sets_value(text, folders) for text in overrides}
+    cfg = _with_choices(tuple(text for text in overrides if not sets[text]))
+    for text in (text for text in overrides if sets[text]):
         _set_value(cfg, text)
     return cfg
 
@@ -120,27 +109,30 @@ def _sets_value(text: str, folders: set[str]) -> bool:
     return not chooses and ("." in name or item.type is OverrideType.CHANGE)
 
 
-def _with_choices(choices: Sequence[str]) -> DictConfig:
-    """Return a configuration of its own with choices of groups."""
-    files: tuple[object, ...] = (object(),)  # equal to none: folders of a search path may change
-    if not any("hydra.searchpath" in text for text in choices):
-        found = (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
-        status = ((str(path), path.stat()) for path in found)
-        files = tuple((path, one.st_mtime_ns, one.st_size) for path, one in status)
-    return deepcopy(_chosen(tuple(choices), files))
+def _with_choices(choices: tuple[str, ...]) -> DictConfig:
+    """Return a configuration of its own with choices of groups, cached until a file changes."""
+    if any(parse_override(text).key_or_group == SEARCH_PATH for text in choices):
+        return _compose_choices(choices)  # also files of folders that are not looked at here
+    files = (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
+    found = ((str(path), path.stat()) for path in files)
+    stamp = tuple((path, status.st_mtime_ns, status.st_size) for path, status in found)
+    return deepcopy(_cached(choices, stamp))
 
 
-@lru_cache(maxsize=256)
-def _chosen(choices: tuple[str, ...], files: tuple[object, ...]) -> DictConfig:
-    """Compose choices of groups; ``files`` describes the configuration files, for the cache."""
+def _compose_choices(choices: tuple[str, ...]) -> DictConfig:
+    """Let Hydra compose choices of groups; raise ConfigError for what it refuses."""
     try:
         with hydra_application():
             return compose("config", overrides=list(choices))
     except CONFIG_ERRORS as error:
         of_task = tuple(text for text in choices if text.startswith(("task=", "hydra.")))
         if isinstance(error, ConfigCompositionException) and of_task != choices:
-            _refuse_unused(_chosen(of_task, files), choices)
+            _refuse_unused(_compose_choices(of_task), choices)
         raise ConfigError(explain(error)) from error
+
+
+_cached = lru_cache(maxsize=256)(lambda choices, stamp: _compose_choices(choices))
+"""Configurations by choices of groups and the state of the configuration files."""
 
 
 def _set_value(cfg: DictConfig, text: str) -> None:
@@ -279,6 +271,20 @@ def hydra_application() -> Iterator[GlobalHydra]:
             yield instance
     finally:
         instance.hydra = outer
+
+
+@contextmanager
+def explained(overrides: Sequence[str]) -> Iterator[None]:
+    """Raise ConfigError for what Hydra refuses in the block, which composes these overrides."""
+    try:
+        yield
+    except UserError:
+        raise
+    except CONFIG_ERRORS as error:
+        raise ConfigError(explain(error)) from error
+    except (AssertionError, ValueError):  # for a key of a group that is null, or task=3
+        compose_run([text for text in overrides if not is_swept(text)])  # explains it
+        raise
 
 
 def to_run_config(cfg: DictConfig) -> schema.RunConfig:

@@ -33,8 +33,6 @@ _Loader.add_implicit_resolver(
     re.compile(r"[-+]?\d[\d_]*(\.[\d_]*)?[eE][-+]?\d+$"),
     [*"-+0123456789"],
 )
-
-
 _Loader.yaml_implicit_resolvers = {
     first: [one for one in found if one[0] != "tag:yaml.org,2002:timestamp"]
     for first, found in _Loader.yaml_implicit_resolvers.items()

@@ -16,7 +16,8 @@ from repro.config.errors import ConfigError
 from repro.config.explain import unreadable
 from repro.config.schema.registry import registered_schemas
 
-_SEARCH_PATH = "hydra.searchpath"
+SEARCH_PATH = "hydra.searchpath"
+"""Key of further folders of configuration files."""
 _FOLDER = re.compile(r"\+{0,2}(results_dir|data_dir|data\.folder)=.+", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z_./][\w./-]*", re.ASCII)
 """Texts that Hydra reads as they are."""
@@ -59,7 +60,7 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
         ConfigError: an override cannot be read, is an interval, or matches no choice.
     """
     parsed = [parse_override(text) for text in overrides]
-    folders = [text for text in overrides if text.startswith(_SEARCH_PATH)]
+    folders = [text for text in overrides if text.startswith(SEARCH_PATH)]
     axes: dict[str, list[str]] = {}
     for item, text in zip(parsed, overrides, strict=True):
         key, value = item.get_key_element(), item.value()
@@ -97,10 +98,10 @@ def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[s
     """
     if config_dir is None:
         return [*overrides]
-    if any(parse_override(item).key_or_group == _SEARCH_PATH for item in overrides):
-        raise ConfigError(f"--config-dir and {_SEARCH_PATH}: name all folders in the latter")
+    if any(parse_override(item).key_or_group == SEARCH_PATH for item in overrides):
+        raise ConfigError(f"--config-dir and {SEARCH_PATH}: name all folders in the latter")
     path = in_quotes(f"file://{Path(config_dir).resolve()}")
-    return [*overrides, f"{_SEARCH_PATH}=[{path}]"]
+    return [*overrides, f"{SEARCH_PATH}=[{path}]"]
 
 
 @lru_cache(maxsize=4096)

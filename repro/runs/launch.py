@@ -23,11 +23,9 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig
 
-from repro.config.compose import compose_run, hydra_application, to_run_config
-from repro.config.errors import ConfigError
-from repro.config.explain import CONFIG_ERRORS, explain
-from repro.config.overrides import combinations, is_swept
-from repro.errors import UserError, say
+from repro.config.compose import compose_run, explained, hydra_application, to_run_config
+from repro.config.overrides import SEARCH_PATH, combinations
+from repro.errors import say
 from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.labels import counted
 from repro.results.sweeps import swept, write_sweep
@@ -220,22 +218,14 @@ def _check(jobs: Sequence[Job], remote: bool = False) -> None:
 
 def search_path(master: DictConfig) -> list[str]:
     """Return the ``hydra.searchpath`` overrides of a sweep."""
-    return [item for item in master.hydra.overrides.hydra if item.startswith("hydra.searchpath")]
+    return [item for item in master.hydra.overrides.hydra if item.startswith(SEARCH_PATH)]
 
 
 @contextmanager
 def _sweep_of_hydra(overrides: Sequence[str]) -> Iterator[Any]:
     """Yield Hydra with the suite's configuration; raise ConfigError for what it refuses."""
-    try:
-        with hydra_application() as application:
-            yield application.hydra
-    except CONFIG_ERRORS as error:
-        raise ConfigError(explain(error)) from error
-    except UserError:
-        raise
-    except (AssertionError, ValueError):  # for a key of a group that is null, or task=3
-        compose_run([text for text in overrides if not is_swept(text)])  # explains it
-        raise
+    with explained(overrides), hydra_application() as application:
+        yield application.hydra
 
 
 def multirun(overrides: Sequence[str]) -> Any:
