@@ -33,16 +33,16 @@ from repro.mappings.kernels.cuda.rows import (
     write,
 )
 
-Solution = tuple[Tensor, Tensor, Tensor]
+Bounded = tuple[Tensor, Tensor, Tensor]
 """Distributions, KKT status of their entries, and an uninitialized number of infeasible rows."""
 
 
-def bounded_forward(scores: Tensor, upper: Tensor, r: float, slack: float) -> Solution:
+def bounded_forward(scores: Tensor, upper: Tensor, r: float, slack: float) -> Bounded:
     """Compute constrained softmax (r 0) or sparsemax (r 1) along the last axis."""
     return _forward(scores, upper.contiguous(), 1.0, slack, mode=int(r))
 
 
-def budget_forward(scores: Tensor, total: float | Tensor) -> Solution:
+def budget_forward(scores: Tensor, total: float | Tensor) -> Bounded:
     """Compute budget along the last axis; a tensor holds the total of each row, or one for all."""
     return _forward(scores, None, total, 0.0, mode=2)
 
@@ -52,7 +52,7 @@ budget_forward_rows = budget_forward
 
 def _forward(
     scores: Tensor, upper: Tensor | None, total: float | Tensor, slack: float, mode: int
-) -> Solution:
+) -> Bounded:
     rows = scores.contiguous()
     probs, kkt_status = torch.empty_like(rows), torch.empty_like(rows, dtype=torch.uint8)
     arrays = 1 if upper is None else 2
@@ -120,16 +120,16 @@ def bounded_kernel(
     scores, uppers = rows_of(scores, count, n, M), rows_of(uppers, count, n, M)
     probs, kkt_statuses = rows_of(probs, count, n, M), rows_of(kkt_statuses, count, n, M)
     total = row_parameters(parameter, stride, count, M)
-    slacks = tl.full([M], 0.0, tl.float64) + as_double(slack)
+    tolerance = as_double(slack)
     score, upper = load_boxes(scores, uppers, 0, MODE, N)
-    slack, mass = slacks.to(NARROW), total.to(NARROW)
+    slack, mass = tolerance.to(NARROW), total.to(NARROW)
     survey = survey_boxes(score, upper, slack, mass)
     if not HELD:
         for start in range(N, n, N):
             chunk, bound = load_boxes(scores, uppers, start, MODE, N)
             survey = joined_surveys(survey, survey_boxes(chunk, bound, slack, mass))
     available = survey.available
-    short = (available < total - slacks) & (survey.allowed > 0)
+    short = (available < total - tolerance) & (survey.allowed > 0)
     bad = (survey.faults > 0) | short | ((total >= 0.0) == 0)
     tight = available <= total
     limit = tl.where(bad | tight, 0.0, total).to(NARROW)

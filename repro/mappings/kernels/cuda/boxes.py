@@ -89,7 +89,7 @@ def survey_boxes(score, upper, slack, total):
     """Return the :class:`Survey` of a chunk."""
     largest = largest_of(score.dtype)
     allowed = score != -float("inf")
-    wrong = (score != score) | (upper != upper) | (upper < -slack[:, None])
+    wrong = (score != score) | (upper != upper) | (upper < -slack)
     bound = tl.where(upper > 0.0, upper, 0.0)
     usable = allowed & (bound > 0.0) & (score <= largest)
     available = tl.sum(bound.to(tl.float64), 1)

@@ -167,7 +167,8 @@ def total_kernel(probs, groups, grads, out, totals, sizes, count, n, N: tl.const
             tl.atomic_add(sizes + group, 1, mask=support, sem="relaxed")
         tl.debug_barrier()
         for start in range(0, n, N):
-            columns, support, _grad = _load_support(probs, grads, base, start, n, N)
+            columns = start + tl.arange(0, N)
+            support = tl.load(probs + base + columns, mask=columns < n, other=0.0) > 0.0
             group = tl.load(groups + base + columns, mask=support, other=0)
             # Read from the L2 cache, where atomic additions take place.
             fixed = tl.load(totals + group, mask=support, other=0, cache_modifier=".cg")
