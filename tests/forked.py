@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 _SERVER = get_context("forkserver")
 _SERVER.set_forkserver_preload(
     [
-        "torch", "torch._inductor.config", "torch.nn.parallel", "hydra.utils", "numba", "pandas",
+        "torch", "torch.nn.parallel", "hydra.utils", "numba", "pandas",
         "pyarrow.dataset", "scipy.linalg", "sacrebleu", "matplotlib.figure", "rich.console",
     ]
 )  # fmt: skip

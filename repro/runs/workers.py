@@ -30,7 +30,7 @@ _LIVENESS_SECONDS = 1.0
 """Interval at which the leader checks processes: a subprocess may keep a dead one's pipe open."""
 _EXIT_SECONDS = 30.0
 _LIBRARIES = (
-    "torch", "torch._inductor.config", "numba", "pandas", "hydra.utils", "scipy.linalg",
+    "torch", "numba", "pandas", "hydra.utils", "scipy.linalg",
     "rich.console",
 )  # fmt: skip
 """Modules that the fork server imports, once for all workers, since that takes seconds."""
