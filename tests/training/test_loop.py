@@ -460,6 +460,13 @@ def test_seed_zero_is_a_seed() -> None:
     assert not torch.equal(first, torch.rand(3))
 
 
+def test_operators_are_deterministic_and_memory_is_not_filled_first() -> None:
+    torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined]
+    seed_everything(0)
+    assert torch.are_deterministic_algorithms_enabled()
+    assert not torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+
+
 def test_the_history_counts_the_seconds_of_training_alone(tmp_path: Path) -> None:
     class Slow(Regression):
         def validate(self) -> Validation:
