@@ -71,12 +71,23 @@ def yaml_problem(error: YAMLError, path: Path | str) -> str:
     return f"{name}:{mark.line + 1}: not YAML ({error.problem})"
 
 
-@cache
 def declared_name(group: str, choice: str) -> str | None:
-    """Return the ``name`` in the file of a choice; None if there is no such file or name."""
+    """Return the ``name`` in the file of a choice; None if there is no such file or name.
+
+    Raises:
+        ConfigError: the file is not YAML.
+    """
     paths = (folder / group / f"{choice}.yaml" for folder in conf_dirs())
     path = next((path for path in paths if path.exists()), None)
-    content = None if path is None else load_yaml(path)
+    return None if path is None else _name_in(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _name_in(path: Path, _changed: int) -> str | None:
+    try:
+        content = load_yaml(path)
+    except YAMLError as error:
+        raise ConfigError(yaml_problem(error, path)) from error
     return content.get("name") if isinstance(content, dict) else None
 
 

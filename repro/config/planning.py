@@ -3,13 +3,11 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from repro.atomic import atomic_write_text
 from repro.config.compose import compose_run
@@ -17,6 +15,7 @@ from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment
 from repro.config.identity import flattened, settings
 from repro.config.loading import declared_name
+from repro.config.overrides import parse_override
 from repro.config.paths import conf_dirs, extension_dirs
 
 
@@ -103,7 +102,7 @@ def planned(overrides: Sequence[str]) -> dict[str, Any]:
 
 
 class Plans:
-    """Settings of planned runs, cached in a file because Hydra takes a fifth of a second for each.
+    """Settings of planned runs, cached in a file because composing all takes seconds.
 
     The file is valid only for the configuration files and the code that it was written with; a
     damaged file is replaced.
@@ -148,32 +147,31 @@ class Plans:
         return digest.hexdigest()
 
 
-def may_match(overrides: Sequence[str], recorded: Mapping[str, Any]) -> bool:
-    """Return whether no override contradicts recorded settings, without composing any."""
-    stated = dict(item.lstrip("+").split("=", 1) for item in overrides if "=" in item)
-    for key, text in stated.items():
-        if key in ("mapping", "structure", "loss"):  # cross_entropy has the name softmax
-            known = recorded.get(f"{key}.name")
-            if known is not None and declared_name(key, text) not in (None, known):
-                return False
-            continue
-        name = f"{key}.name" if key in ("task", "scale") else key
-        if name not in recorded:
-            continue
-        value = recorded[name]
+def stated(overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the settings, with dotted keys, that overrides state, without composing any.
+
+    Of a choice this is the name in its file: ``loss=cross_entropy`` has the name softmax.
+    """
+    typed = {item.key_or_group: item.value() for item in map(parse_override, overrides)}
+    found = dict[str, Any]()
+    for key, value in typed.items():
+        if key in ("mapping", "structure", "loss"):
+            if (name := declared_name(key, str(value))) is not None:
+                found[f"{key}.name"] = name
+        elif isinstance(value, str | int | float | bool | None):
+            found[f"{key}.name" if key in ("task", "scale") else key] = value
+    return found
+
+
+def may_match(known: Mapping[str, Any], recorded: Mapping[str, Any]) -> bool:
+    """Return whether none of the settings that overrides state contradicts recorded ones."""
+    return all(_agree(known[name], recorded[name]) for name in known if name in recorded)
+
+
+def _agree(value: Any, known: Any) -> bool:
+    if isinstance(known, float) and isinstance(value, str):
         try:
-            parsed = _parsed(text)
-        except yaml.YAMLError:  # undecided without composing
-            continue
-        if isinstance(value, float) and not isinstance(parsed, int | float):
-            try:
-                parsed = float(parsed)
-            except (TypeError, ValueError):
-                return False
-        simple = isinstance(parsed, str | int | float | bool | None)
-        if simple and parsed != value and str(parsed) != str(value):
+            return float(value) == known
+        except ValueError:
             return False
-    return True
-
-
-_parsed = lru_cache(maxsize=4096)(yaml.safe_load)
+    return bool(value == known) or str(value) == str(known)

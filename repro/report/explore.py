@@ -55,7 +55,8 @@ def print_results(
         metrics: full names, runs without any of them are left out; by default the main metric of
             the first run that has the settings of ``pivot``.
         form: ``table``, ``csv``, ``json``, ``parquet`` or ``latex``.
-        sort: column by which runs are sorted, metrics from the best; by default the newest first.
+        sort: column by which rows are sorted, metrics from the best; by default runs are sorted
+            from the newest.
 
     Raises:
         ResultsError: no run matches the filters, or a key or metric is unknown.
@@ -77,20 +78,32 @@ def print_results(
             raise ResultsError(
                 f"no run has {name!r}{meant(name, known)}; there are {', '.join(known)}"
             )
-    frame = _sorted(frame, sort or "finished")
-    read = form in ("table", "latex")
     whole = frame.dropna(subset=shown, how="all")
     settings = varying([records[row] for row in whole.index])
+    read, averaged = form in ("table", "latex"), list[str]()
     if pivot:
         frame = pivoted(frame, pivot, shown[0])
+        if sort is not None:
+            frame = _sorted(frame.rename(columns={"mean": shown[0]}), sort)
+            frame = frame.rename(columns={shown[0]: "mean"})
         if read:
             averaged = averaged_over(whole.dropna(subset=shown[:1]), [*frame][:-3], settings)
             frame = _with_deviation(frame, shown[0])
-    elif read or metrics:
-        frame = whole
-    if read and not pivot:
-        first = sum(key.partition(".")[0] in FIRST for key in settings)  # those come first
-        frame = frame[["run_id", *settings[:first], *shown, *settings[first:]]]
+    else:
+        frame = _sorted(whole if read or metrics else frame, sort or "finished")
+        if read:
+            first = sum(key.partition(".")[0] in FIRST for key in settings)  # those come first
+            frame = frame[["run_id", *settings[:first], *shown, *settings[first:]]]
+    _write(frame, form, [*map(str, frame)] if pivot else ["run_id", "seed", *shown])
+    if averaged:
+        print(f"averages over {', '.join(averaged)}", file=sys.stderr)
+    if form == "table" and (lacking := len(found) - len(whole)):
+        named = ", ".join(shown)
+        print(f"{counted(lacking, 'run')} without {named} left out; see --metric", file=sys.stderr)
+
+
+def _write(frame: pd.DataFrame, form: str, kept: Collection[str]) -> None:
+    """Write a frame to standard output; a table keeps the columns ``kept``, others if they fit."""
     if form == "parquet":
         texts = frame.astype({c: str for c in frame.columns if frame[c].dtype == object})
         sys.stdout.buffer.write(texts.to_parquet(index=False) or b"")
@@ -104,22 +117,17 @@ def print_results(
             escaped = texts.map(escape_latex).rename(columns=escape_latex)
             sys.stdout.write(escaped.to_latex(index=False, escape=False))
         else:
-            _print_fitted(texts, [*map(str, frame)] if pivot else ["run_id", "seed", *shown])
-        if pivot and averaged:
-            print(f"averages over {', '.join(averaged)}", file=sys.stderr)
-        if form == "table" and (lacking := len(found) - len(whole)):
-            named = ", ".join(shown)
-            print(f"{counted(lacking, 'run')} without {named} left out; see --metric",
-                  file=sys.stderr)  # fmt: skip
+            _print_fitted(texts, kept)
 
 
 def _sorted(frame: pd.DataFrame, key: str) -> pd.DataFrame:
-    """Sort runs by a column: metrics from the best, times from the newest, else ascending."""
+    """Sort by a column: metrics from the best, times from the newest, else ascending."""
     name = column_of(frame, key)
     if name not in frame:
         raise ResultsError(f"--sort {key}: no run has it{meant(key, map(str, frame))}")
     descending = name == "finished" or ("/" in name and metric_of(name).higher_is_better)
-    return frame.sort_values([name, "run_id"], ascending=[not descending, True])
+    by = [one for one in (name, "run_id") if one in frame]
+    return frame.sort_values(by, ascending=[not descending, True][: len(by)], kind="stable")
 
 
 def _with_deviation(pivot: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -164,7 +172,7 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
     """Compare runs with the first one: settings that differ, metrics, paired tests.
 
     Runs are named by their identities, or the beginnings of them; without names, they are those
-    that agree with ``filters``.
+    that agree with ``filters``. Tests are read from the results where they are, and not added.
 
     Returns:
         Values for JSON: ``runs``; ``settings`` that differ and ``metrics``, each with a value for
@@ -172,8 +180,11 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
         ``best``, and the p-values of paired ``tests`` where both runs predicted the same examples.
 
     Raises:
-        ResultsError: fewer than two runs, or an identity that no run, or more than one, has.
+        ResultsError: neither names nor filters, fewer than two runs, or an identity that no run,
+            or more than one, has.
     """
+    if not names and not filters:
+        raise ResultsError("expected runs to compare, or filters such as task=nmt")
     records = [find_record(folder, name) for name in names]
     if not names:
         every = all_records(folder)
@@ -200,7 +211,6 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
             "best": None if higher is None else max(known) if higher else min(known),
             "tests": [_tested(comparer, name, first, one) for one in records],
         }
-    comparer.save()
     return {"runs": [one.run_id for one in records], "settings": settings, "metrics": metrics}
 
 

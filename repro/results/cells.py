@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.identity import changes_numbers
-from repro.config.planning import PlannedRun, Plans, may_match, plan_runs
+from repro.config.planning import PlannedRun, Plans, may_match, plan_runs, stated
 from repro.evaluation.metrics import best_value, is_metric, metric_of
 from repro.results.layout import plans_path, record_path
 from repro.results.record import Record
@@ -127,6 +127,7 @@ class Archive:
         }
         self.plans = Plans(plans_path(results_dir, scale))
         self._found: dict[tuple[str, ...], Record | None] = {}
+        self._stated: dict[tuple[str, ...], dict[str, Any]] = {}
         self._measured: dict[str, list[Measurement]] = {}
 
     @cached_property
@@ -170,7 +171,9 @@ class Archive:
 
     def _matches(self, overrides: tuple[str, ...], known: Mapping[str, Any]) -> bool:
         """Return whether settings with dotted keys are those that overrides compose."""
-        return may_match(overrides, known) and all(
+        if overrides not in self._stated:
+            self._stated[overrides] = stated(overrides)
+        return may_match(self._stated[overrides], known) and all(
             known.get(key, ...) == value for key, value in self.plans[overrides].items()
         )
 

@@ -4,22 +4,35 @@ from pathlib import Path
 
 import pytest
 
-from repro.config import planning
-from repro.config.planning import Plans, may_match, planned
+from repro.config import ConfigError, planning
+from repro.config.planning import Plans, may_match, planned, stated
+from repro.config.schema import registry
 
 PLAN = ["task=morphology", "mapping=entmax", "scale=demo", "mapping.alpha=1.5", "seed=2"]
 
 
 def test_quick_refusals_are_right() -> None:
     run = planned(PLAN)
-    assert may_match(["seed=2", "mapping.alpha=1.50", "hardware.threads=1"], run)
-    assert not may_match(["task=nmt"], run)
-    assert not may_match(["mapping.alpha=2"], run)
-    assert not may_match(["seed=1"], run)
-    assert not may_match(["mapping=softmax"], run)
-    assert not may_match(["loss=cross_entropy"], run)
-    assert may_match(["mapping=entmax", "loss=entmax", "mapping=of_an_extension"], run)
-    assert may_match(["data.generated=true", "unknown.key=3"], run) is run["data.generated"]
+
+    def fits(*overrides: str) -> bool:
+        return may_match(stated(overrides), run)
+
+    assert fits("seed=2", "mapping.alpha=1.50", "hardware.threads=1")
+    assert not fits("task=nmt")
+    assert not fits("mapping.alpha=2")
+    assert not fits("seed=1")
+    assert not fits("mapping=softmax")
+    assert not fits("loss=cross_entropy")
+    assert fits("mapping=entmax", "loss=entmax", "mapping=of_an_extension")
+    assert fits("data.generated=true", "unknown.key=3") is run["data.generated"]
+
+
+@pytest.mark.parametrize("language", ["no", "on", "1e3x", "0o17"])
+def test_values_are_read_as_hydra_reads_them(language: str) -> None:
+    overrides = ("task=nmt", f"data.source={language}")
+    run = planned(overrides)
+    assert run["data.source"] == language
+    assert may_match(stated(overrides), run)
 
 
 def test_kept_plans_are_used_until_the_configuration_changes(
@@ -49,3 +62,23 @@ def test_damaged_plans_are_made_anew(tmp_path: Path, content: str) -> None:
     assert plans[tuple(PLAN)] == planned(PLAN)
     plans.save()
     assert list(Plans(path)._known) == [planning.json.dumps(PLAN)]
+
+
+def test_the_name_of_a_choice_is_that_in_its_file_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
+    file = tmp_path / "conf" / "mapping" / "mild.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("name: [\n")
+    with pytest.raises(ConfigError, match=r"mild\.yaml:\d"):
+        stated(["mapping=mild"])
+    file.write_text("name: milder\n")
+    assert stated(["mapping=mild"]) == {"mapping.name": "milder"}
+
+
+def test_a_schema_has_one_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    twice = [*registry._modules(), registry._modules()[-1]]
+    monkeypatch.setattr(registry, "_modules", lambda: twice)
+    with pytest.raises(ConfigError, match=twice[-1].__name__):
+        registry.registered_schemas.__wrapped__()

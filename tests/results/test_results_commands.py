@@ -111,6 +111,12 @@ def test_runs_are_sorted_and_several_metrics_shown(
         "entmax-1", "softmax-1", "entmax-2", "softmax-2",
     ]  # fmt: skip
     assert len(json.loads(output(capsysbinary, "results", where, "--json"))) == 5
+    pivot = ["mapping=softmax,entmax", "--pivot", "mapping", "--metric", "test/accuracy"]
+    best = listed(*pivot, "--sort", "test/accuracy")[1:]
+    assert [row[0] for row in best] == ["entmax", "softmax"]
+    by_name = listed(*pivot, "--sort", "mapping")[1:]
+    assert by_name == sorted(best)
+    assert main(["results", where, *pivot, "--sort", "dev/loss"]) == 2  # not in the pivot
 
 
 def test_a_pivot_names_what_it_averages_over_and_keeps_optimizers_apart(
@@ -280,8 +286,9 @@ def test_two_runs_are_compared_by_settings_metrics_and_tests(
     assert rows["dev/loss"] == ["↓", "1.0000*", "1.0000*", "(+0.0000)"]  # it has no test
     assert main(["compare", "entmax-1", "entmax-1", where]) == 0
     assert capsys.readouterr().out.startswith("no setting differs\n")
-    for wrong in (["entmax", "softmax-1"], ["entmax-1"], ["entmax-1", "seed=1"], ["seed=3"]):
+    for wrong in ([], ["entmax", "softmax-1"], ["entmax-1"], ["entmax-1", "seed=1"], ["seed=3"]):
         assert main(["compare", *wrong, where]) == 2
+    assert not (results / "demo" / "significance.csv").exists()  # reports alone keep tests
 
 
 def test_a_run_is_shown_from_its_record_alone(
@@ -433,8 +440,8 @@ def test_a_comparison_by_filters_keeps_the_settings_that_are_read_first(
         publish(tmp_path, make_record(run_id=f"{seed}" * 12, seed=seed, config=config))
     monkeypatch.setenv("COLUMNS", "60")
     page = tmp_path / "c.html"
-    assert main(["compare", f"results_dir={tmp_path}", "--html", str(page)]) == 0
-    assert main(["compare", f"results_dir={tmp_path}"]) == 0
+    assert main(["compare", "seed=1,2", f"results_dir={tmp_path}", "--html", str(page)]) == 0
+    assert main(["compare", "seed=1,2", f"results_dir={tmp_path}"]) == 0
     printed = capsys.readouterr()
     for key in ("mapping.alpha", "loss.alpha"):
         assert key in printed.out

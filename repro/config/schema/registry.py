@@ -19,16 +19,15 @@ def registered_schemas() -> dict[str, dict[str, type]]:
     """Collect the ``SCHEMAS`` of all modules of the package: group to name to dataclass.
 
     Raises:
-        ValueError: two modules register the same name.
+        ConfigError: two modules register the same name.
     """
     found: dict[str, dict[str, type]] = {}
     for module in _modules():
         for group, options in getattr(module, "SCHEMAS", {}).items():
             twice = found.setdefault(group, {}).keys() & options.keys()
             if twice:
-                raise ValueError(
-                    f"{module.__name__}: schemas {sorted(twice)} of {group} are registered twice"
-                )
+                names = ", ".join(sorted(twice))
+                raise ConfigError(f"{module.__name__}: {group} has a schema named {names} already")
             found[group] |= options
     return found
 
