@@ -74,7 +74,6 @@ def _choices(task: str) -> Iterator[tuple[str, str]]:
         yield from (
             (f"alignment-{one}", f"model.alignment={one}") for one in ("sequential", "matching")
         )
-        yield "structure-matching", "structure=matching"
 
 
 def _overrides(task: str, choice: str) -> list[str]:

@@ -164,8 +164,9 @@ def test_its_commands_run(page: Page) -> None:
                 heads = tuple(int(row[6]) for row in rows)
                 assert projective(heads)
                 assert heads.count(0) == 1
-    records = {one.read_record().settings["structure.name"]: one for one in others}
-    assert set(records) == {"monotone", "matching"}
+    records = {one.read_record().settings.get("structure.name"): one for one in others}
+    assert set(records) == {"monotone", None}
+    assert records[None].read_record().settings["model.alignment"] == "matching"
     rows = records["monotone"].read_attention()
     for row in rows:
         weights = np.array(row["premise_to_hypothesis"])

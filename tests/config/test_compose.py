@@ -149,6 +149,10 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
         ("task=snli task.evaluation_batch=0", "task.evaluation_batch is 0"),
         ("task=nli_alignment model.alignment=soft", "expected one of words, sequential, matching"),
         ("task=nli_alignment model.max_iter=0", "model.max_iter is 0"),
+        ("task=nli_alignment model.alignment=sequential mapping=sparsemax", "mapping=sparsemax"),
+        ("task=nli_alignment structure=matching mapping=sparsemax", "mapping=sparsemax"),
+        ("task=morphology data=nli", "data of another task does not fit task=morphology"),
+        ("task=summarization data=translation data.source=a data.target=b", "does not fit"),
     ],
 )
 def test_bad_settings_are_refused_with_the_choices(overrides: str, expected: str) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from repro.config.compose import compose_run
-from repro.config.identity import ensemble_id, run_id, training_id
+from repro.config.identity import ensemble_id, run_id, settings, training_id
 from repro.tasks.nmt import SPEC
 from repro.version import NUMERIC_EPOCH
 
@@ -79,3 +79,9 @@ def test_the_version_of_the_mathematics_is_part_of_every_identity(
     before = identities()
     monkeypatch.setattr("repro.config.identity.NUMERIC_EPOCH", NUMERIC_EPOCH + 1)
     assert not before & identities()
+
+
+def test_one_alignment_has_one_identity() -> None:
+    chosen = [["model.alignment=matching"], ["structure=matching"]]
+    first, second = (settings(compose_run(["task=nli_alignment", *one])) for one in chosen)
+    assert first == second

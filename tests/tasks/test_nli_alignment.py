@@ -41,6 +41,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("results")
 
 
+SPARSE = {"words": ("mapping=sparsemax",)}
+"""Settings of alignments that use a mapping."""
+
+
 def made(root: Path, alignment: str, *overrides: str) -> NliAlignmentTask:
     seed_everything(1)
     return NliAlignmentTask(config(root, f"model.alignment={alignment}", *overrides), CPU)
@@ -48,7 +52,7 @@ def made(root: Path, alignment: str, *overrides: str) -> NliAlignmentTask:
 
 @pytest.mark.parametrize("alignment", ALIGNERS)
 def test_the_setting_chooses_the_aligner(root: Path, alignment: str) -> None:
-    task = made(root, alignment, "mapping=sparsemax", "model.max_iter=7")
+    task = made(root, alignment, "model.max_iter=7", *SPARSE.get(alignment, ()))
     assert type(task.model.aligner) is ALIGNERS[alignment]
     if alignment != "words":
         assert task.model.aligner.max_iter == 7
@@ -56,7 +60,7 @@ def test_the_setting_chooses_the_aligner(root: Path, alignment: str) -> None:
 
 @pytest.mark.parametrize("alignment", ALIGNERS)
 def test_described_weights_are_those_of_each_pair_alone(root: Path, alignment: str) -> None:
-    task = made(root, alignment, "mapping=sparsemax")
+    task = made(root, alignment, *SPARSE.get(alignment, ()))
     task.model.eval()
     encoded = task.data.dev
     with torch.no_grad():

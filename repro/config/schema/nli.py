@@ -132,19 +132,26 @@ class SnliRun(PairRun):
 
 @dataclass
 class NliAlignmentRun(PairRun):
-    """A run of ESIM; a structure aligns the sentences by SparseMAP, without the mapping."""
+    """A run of ESIM; a structure aligns the sentences by SparseMAP, without a mapping."""
 
     task: NliAlignmentConfig = MISSING
     model: EsimConfig = MISSING
     structure: PairStructureConfig | None = None
 
     def __post_init__(self) -> None:
-        """Refuse two alignments at once; see the base class."""
+        """Refuse two alignments at once, and write the same alignment in one form."""
         super().__post_init__()
         if self.structure is not None and self.model.alignment != "words":
             raise ConfigError(
                 f"model.alignment is {self.model.alignment!r}; expected 'words', because"
                 f" structure={self.structure.name} aligns the sentences"
+            )
+        if self.structure is not None and self.structure.name == "matching":
+            self.structure, self.model.alignment = None, "matching"
+        aligned = self.structure is not None or self.model.alignment != "words"
+        if aligned and self.mapping.name != "softmax":
+            raise ConfigError(
+                f"mapping={self.mapping.name} is not used: a structure aligns the sentences"
             )
 
 

@@ -85,9 +85,12 @@ class RunConfig:
                 unused = isinstance(kind, UnionType) and kind == base[group]
                 if unused and found is not None:
                     raise ConfigError(f"{task} takes no {group}; leave {group}= out")
-                if not unused and not isinstance(found, kind):
-                    name = getattr(found, "name", found)
-                    raise ConfigError(f"the {group} {name!r} does not fit {task}")
+                # Of data, a subclass has further settings, which the task does not read.
+                fits = type(found) is kind if group == "data" else isinstance(found, kind)
+                if not unused and not fits:
+                    name = getattr(found, "name", None)
+                    of = f"the {group} {name!r}" if name else f"the {group} of another task"
+                    raise ConfigError(f"{of} does not fit {task}")
         check_fields(self)
         selectors = self.task.selectors
         if selectors and self.training.monitor not in selectors:
