@@ -295,8 +295,7 @@ def _confirmed(names: Sequence[str], scale: str, overrides: Sequence[str], fresh
     """Print the runs to do and ask for confirmation; without any, return True at once."""
     from repro.runs.plan import plan, print_plan
 
-    run_overrides = [item for item in overrides if not item.startswith("hydra")]
-    plans, estimate = plan(names, scale, run_overrides, fresh)
+    plans, estimate = plan(names, scale, overrides, fresh)
     if not any(one.todo for one in plans):
         return True
     print_plan(plans, estimate)

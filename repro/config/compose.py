@@ -27,7 +27,7 @@ from repro.config.errors import ConfigError
 from repro.config.explain import CONFIG_ERRORS, explain, setting_types, unknown_key
 from repro.config.identity import NUISANCE, changes_numbers
 from repro.config.loading import group_choices, groups, load_yaml, yaml_problem
-from repro.config.overrides import SEARCH_PATH, is_swept, parse_override
+from repro.config.overrides import SEARCH_PATH, is_hydras, is_swept, parse_override
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
 from repro.config.schema.registry import registered_schemas, run_class
 from repro.errors import UserError, require_utf8
@@ -102,7 +102,7 @@ def _sets_value(text: str, folders: set[str]) -> bool:
     chooses = "/" in name or item.package is not None or name in folders
     if chooses and not (item.is_delete() or isinstance(item.value(), str)):
         raise ConfigError(f"{text}: expected the name of a choice")
-    if name.startswith(("hydra.", "hydra/")):
+    if is_hydras(text):
         return False
     if item.is_delete():
         raise ConfigError(f"{text}: nothing can be deleted; expected KEY=VALUE")

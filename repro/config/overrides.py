@@ -85,6 +85,11 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
     return list(product(*axes.values()))
 
 
+def is_hydras(text: str) -> bool:
+    """Return whether an override sets or chooses something of Hydra's own."""
+    return parse_override(text).key_or_group.startswith(("hydra.", "hydra/"))
+
+
 def is_swept(text: str) -> bool:
     """Return whether an override has several values."""
     return parse_override(text).is_sweep_override()

@@ -285,7 +285,8 @@ class StreamedLossFunction(DifferentiableFunction):
         """Return ``g (p - e_y)``, differentiable again if that is asked for."""
         scores, target, numbers = ctx.saved_tensors
         settings = ctx.r, ctx.ignored
-        if dispatch.differentiable_once(scores, grads[0]):
+        # Where PyTorch computed the losses, there are no numbers.
+        if numbers.numel() and dispatch.differentiable_once(scores, grads[0]):
             moved: Tensor = dispatch.launch(
                 "fenchel_young_backward", scores, numbers, target, grads[0], *settings
             )

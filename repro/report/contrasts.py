@@ -422,13 +422,14 @@ class _Cells:
         outcome = every([outcome_of(one) for one in contrasts])
         if predicate.choose is None:
             return outcome
+        best = tried[0]
         digits = metric_of(self.metric).digits
         others = ", ".join(
             f"{number_text(fmean(self.means(row)), digits)} ({row})"
             for row in predicate.rows
-            if row not in rows
+            if row not in best
         )
-        note = f"{' or '.join(dict.fromkeys(rows))} has the best mean {predicate.choose}"
+        note = f"{' or '.join(dict.fromkeys(best))} has the best mean {predicate.choose}"
         note += f"; the others have {others}" if others else ""
         return outcome._replace(deciding=replace(outcome.deciding, note=note))
 

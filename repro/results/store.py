@@ -141,7 +141,7 @@ class RunFolder:
         if not self.done.exists() or not manifest.exists():
             return []
         try:
-            # The folders of the runs on an H100 have no checksum of the manifest.
+            # Folders that were written before the manifest had a checksum have none.
             digest = read_object(self.done).get("manifest")
         except ResultsError:
             return [self.done.name]

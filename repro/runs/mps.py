@@ -19,7 +19,7 @@ def shared_card() -> Iterator[None]:
 
     A daemon of their own serves them from a temporary folder; it ends with the block. One that the
     environment names already is used as it is. Without a daemon they share the card all the same,
-    in time slices, of which a line in the log tells.
+    in time slices, and the log says so.
     """
     if _PLACES[0] in os.environ:
         yield

@@ -11,6 +11,7 @@ from typing import Any
 from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
 from repro.config.identity import flattened, settings, training_id
+from repro.config.overrides import is_hydras
 from repro.config.planning import plan_runs
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
@@ -56,7 +57,8 @@ def plan(
 ) -> tuple[list[ArtefactPlan], Estimate]:
     """Plan artefacts, without starting a run or generating a corpus.
 
-    ``extra`` are further overrides; with ``fresh``, runs of earlier versions count as to be done.
+    ``extra`` are further overrides, of which those of a launcher change no run; with ``fresh``,
+    runs of earlier versions count as to be done.
 
     Returns:
         The artefacts, and an estimate of all runs to do; a run that several need counts once.
@@ -64,6 +66,7 @@ def plan(
     Raises:
         ConfigError: no such artefact or scale, or a setting is refused.
     """
+    extra = [item for item in extra if not is_hydras(item)]
     planned = {name: [*dict.fromkeys(plan_runs(load_experiment(name), scale))] for name in names}
     composed = cache(lambda overrides: compose_run([*overrides, *extra]))  # artefacts share runs
     first = next((run.overrides for runs in planned.values() for run in runs), (f"scale={scale}",))

@@ -8,6 +8,7 @@ from pathlib import Path
 from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment, load_experiment
+from repro.config.overrides import is_hydras
 from repro.config.planning import PlannedRun, plan_runs
 from repro.results import Archive, Record, RunFolder, figure_path, require_writable, run_folder
 from repro.results.cells import following_runs
@@ -61,7 +62,7 @@ def reproduce(
     from repro.report import Origin, build_report, export_figure_data
     from repro.runs.train import evaluate_ensemble
 
-    sweep = [item for item in overrides if item.startswith(("hydra.", "hydra/"))]
+    sweep = [item for item in overrides if is_hydras(item)]
     extra = [item for item in overrides if item not in sweep]
     folders = [item for item in extra if item.startswith("results_dir=")]
     with launcher_of([f"scale={scale}", *folders, *sweep]) as (launcher, master):

@@ -148,7 +148,7 @@ def load_weights(path: Path, model: nn.Module) -> None:
     try:
         content = path.read_bytes()
         metadata = json.loads(content[8 : _data_start(content)]).get("__metadata__", {})
-        # Weights of the trainings on an H100 have no checksum.
+        # Weights that were written before there were checksums have none.
         if _CHECKSUM in metadata and metadata[_CHECKSUM] != _content_digest(content):
             raise ValueError("damaged: it differs from the checksum in it")
         model.load_state_dict(load(content))

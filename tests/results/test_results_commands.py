@@ -491,6 +491,15 @@ def test_a_plan_names_missing_data_and_unknown_artefacts(
     assert main(["plan", "peters2019/nothing", *where]) == 2
 
 
+def test_a_plan_is_that_of_any_launcher(tmp_path: Path) -> None:
+    where = f"results_dir={tmp_path}"
+    plans = [
+        plan(["peters2019/figure2"], "demo", [where, *chosen])[0]
+        for chosen in ([], ["+hydra/launcher=slurm", "hydra.launcher.time=5"])
+    ]
+    assert plans[0] == plans[1]
+
+
 def test_a_paper_is_planned_as_all_its_artefacts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -48,7 +48,7 @@ class TrainingConfig:
     # one row for each validation, not each epoch.
     validate_every_steps: int | None = number("(0, inf)", None)
     # `auto` to capture updates on CUDA as graphs, which are replayed as one launch; `off` to launch
-    # every operator, until capture has been seen on a card.
+    # every operator, the default until capture has been tested on a card.
     graphs: str = choice(("auto", "off"), "off")
 
     def __post_init__(self) -> None:

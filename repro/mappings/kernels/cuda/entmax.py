@@ -91,13 +91,7 @@ def fenchel_young(scores: Tensor, target: Tensor, r: float, ignored: int) -> tup
 def fenchel_young_backward(
     scores: Tensor, thresholds: Tensor, target: Tensor, grad: Tensor, r: float, ignored: int
 ) -> Tensor:
-    """Return ``g (p - e_y)``, given the second result of :func:`fenchel_young`.
-
-    Raises:
-        ValueError: PyTorch computed the losses, so that there are no thresholds.
-    """
-    if not thresholds.numel():
-        raise ValueError("the losses are not those of the kernel")
+    """Return ``g (p - e_y)``, given the second result of :func:`fenchel_young`."""
     rows = scores.contiguous()
     out = torch.empty_like(rows)
     run_tiles(
