@@ -54,10 +54,18 @@ class InflectedForms:
 
 
 def levenshtein(first: Sequence[str], second: Sequence[str]) -> int:
-    """Compute the least number of insertions, deletions and substitutions between strings."""
-    from nltk.metrics.distance import edit_distance  # slow to import
+    """Compute the least number of insertions, deletions and substitutions between strings.
 
-    return 0 if first == second else int(edit_distance(first, second))
+    NLTK has the same distance, but importing it takes longer than evaluating a small run.
+    """
+    distances = list(range(len(second) + 1))  # from the first i symbols to each prefix of second
+    for i, symbol in enumerate(first, start=1):
+        diagonal, distances[0] = distances[0], i
+        for j, other in enumerate(second, start=1):
+            substituted = diagonal + (symbol != other)
+            diagonal = distances[j]
+            distances[j] = min(diagonal + 1, distances[j - 1] + 1, substituted)
+    return distances[-1]
 
 
 def _by_form(compare: Callable[[str, str], float], forms: InflectedForms) -> Statistics:
