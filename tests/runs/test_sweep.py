@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -203,11 +204,15 @@ def table_command(tiny: list[str], results: Path, *settings: str) -> list[str]:
     return ["reproduce", *table, *tiny, *row, *settings]
 
 
-def wait_for_claims(results: Path, number: int) -> dict[int, RunFolder]:
-    """Wait until this many runs are past their first checkpoint; return them by process."""
+def wait_for_claims(results: Path, number: int, rows: int = 0) -> dict[int, RunFolder]:
+    """Wait until this many runs have a checkpoint, or rows; return them by process."""
+
+    def has_begun(run: RunFolder) -> bool:
+        return len(run.read_history()) >= rows if rows else run.checkpoint.exists()
+
     deadline = time.monotonic() + 100
     while time.monotonic() < deadline:
-        begun = [run for run in list_runs(results, "demo") if run.checkpoint.exists()]
+        begun = [run for run in list_runs(results, "demo") if has_begun(run)]
         held = [run for run in begun if is_claimed(run.path)]
         if len(held) >= number:  # the file says "process <pid> on ..."
             return {int((run.path / "lock").read_text().split()[1]): run for run in held}
@@ -219,14 +224,13 @@ def wait_for_claims(results: Path, number: int) -> dict[int, RunFolder]:
 def test_workers_keep_a_checkpoint_and_end_with_their_leader(
     tiny: list[str], tmp_path: Path, number: signal.Signals
 ) -> None:
-    # The first checkpoint is that of the first epoch. Without validation, with many short batches
-    # and half a second later the signal comes within the second epoch.
+    # The signal comes within an epoch of many batches, which has rows, before any checkpoint is
+    # due: only the stop writes one.
     long = ("hardware.parallel_runs=2", "training.max_epochs=5000", "training.min_learning_rate=0",
-            "training.validate_every=5000", "training.batch_size=4")  # fmt: skip
+            "training.validate_every_steps=7", "training.batch_size=1")  # fmt: skip
     leader = start(*table_command(tiny, tmp_path, *long))
-    runs = wait_for_claims(tmp_path, 2).values()
-    steps = {run.run_id: load_checkpoint(run.checkpoint)[0].step for run in runs}
-    time.sleep(0.5)
+    runs = wait_for_claims(tmp_path, 2, rows=2).values()
+    steps = {run.run_id: run.read_history()[-1]["step"] for run in runs}
     assert leader.process.pid is not None
     os.kill(leader.process.pid, number)
     ended = leader.finish(60)
@@ -238,34 +242,43 @@ def test_workers_keep_a_checkpoint_and_end_with_their_leader(
         assert run.status == "running"
         assert not is_claimed(run.path)
     stopped = {run.run_id: load_checkpoint(run.checkpoint)[0] for run in runs}
-    assert all(stopped[name].step > step for name, step in steps.items())
+    assert all(stopped[name].step >= step for name, step in steps.items())
     # Within an epoch, so it is not the one that an epoch ends with; one run may be between two.
     assert any(progress.batch > 0 for progress in stopped.values())
 
 
-def test_a_killed_worker_fails_its_own_run_only(tiny: list[str], tmp_path: Path) -> None:
+def test_a_killed_worker_fails_its_own_run_only(
+    tiny: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def kill_one() -> None:
+        pid, run = next(iter(wait_for_claims(tmp_path, 1).items()))
+        os.kill(pid, signal.SIGKILL)
+        killed.append(run)
+
+    killed: list[RunFolder] = []
     settings = ("hardware.parallel_runs=2", "training.max_epochs=5", EAGER)
-    sweep = start(*table_command(tiny, tmp_path, *settings))
-    pid, killed = next(iter(wait_for_claims(tmp_path, 1).items()))
-    os.kill(pid, signal.SIGKILL)
-    ended = sweep.finish()
-    assert ended.returncode == 1
-    assert "1 of 3 runs failed" in ended.stderr
-    assert Path(ended.stdout.strip()).exists()
+    killer = Thread(target=kill_one)
+    killer.start()
+    assert main(table_command(tiny, tmp_path, *settings)) == 1
+    killer.join()
+    printed = capsys.readouterr()
+    assert "1 of 3 runs failed" in printed.err
+    assert Path(printed.out.strip()).exists()
+    (lost,) = killed
     assert {run.run_id: run.status for run in list_runs(tmp_path, "demo")} == {
-        run.run_id: "failed" if run.run_id == killed.run_id else "done"
+        run.run_id: "failed" if run.run_id == lost.run_id else "done"
         for run in list_runs(tmp_path, "demo")
     }
     assert len(list_runs(tmp_path, "demo")) == 3
-    reason = killed.traceback.read_text()
+    reason = lost.traceback.read_text()
     assert "SIGKILL" in reason
     assert "memory" in reason
-    assert killed.checkpoint.exists()
-    assert not list(killed.path.glob("*.tmp"))
+    assert lost.checkpoint.exists()
+    assert not list(lost.path.glob("*.tmp"))
 
 
 def test_two_processes_share_the_runs_of_one_sweep(tiny: list[str], tmp_path: Path) -> None:
-    command = table_command(tiny, tmp_path, "training.max_epochs=6")
+    command = ["run", "-m", *tiny, "hardware.threads=1", "training.max_epochs=6", "seed=1,2,3"]
     answers = [
         sweep.finish() for sweep in [forked.start(*command, environment=WIDE) for _ in range(2)]
     ]
