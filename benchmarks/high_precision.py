@@ -45,7 +45,10 @@ def powers(scores: Row, exponent: Any, mass: Callable[[Row, Row], Any]) -> Row:
             middle = (low + high) / 2
             above = heights(middle)
             large = above.max() > 0 and mass(np.maximum(above, 0), n) > 1
+            ends = low, high
             low, high = (low, middle) if large else (middle, high)
+            if middle in ends:
+                break
         return high
 
     c = bisected(lambda c: values + c, np.longdouble(0), np.longdouble(1))

@@ -23,7 +23,10 @@ def at_threshold(
     for _ in range(passes):
         middle = (low + high) / 2
         enough = response(centered - middle).sum(-1, keepdim=True) >= total
+        narrow = (middle == low) | (middle == high)
         low, high = torch.where(enough, middle, low), torch.where(enough, high, middle)
+        if narrow.all():
+            break
     return response(centered - low)
 
 
