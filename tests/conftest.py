@@ -9,6 +9,7 @@ import torch
 from hypothesis import settings
 
 torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that tests start
 # The time of an example says how busy the machine is, not whether the code is right.
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
