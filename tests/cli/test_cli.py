@@ -27,10 +27,10 @@ TINY = [
 ]  # fmt: skip
 
 
-def repro(*arguments: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+def repro(*arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "repro", *arguments]
     environment = {**os.environ, "COLUMNS": "300"}
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
 @pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["reproduce", "--help"]])
@@ -123,7 +123,7 @@ def test_a_run_from_any_directory_leaves_nothing_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "cwd").mkdir()
-    done = repro("run", *TINY, f"results_dir={tmp_path / 'r'}", cwd=tmp_path / "cwd")
+    done = forked.run("run", *TINY, f"results_dir={tmp_path / 'r'}", cwd=tmp_path / "cwd")
     assert done.returncode == 0, done.stderr
     assert "test/accuracy" in done.stdout
     again = without_torch("run", *TINY, f"results_dir={tmp_path / 'r'}")
@@ -228,15 +228,15 @@ def test_a_reader_may_leave_early() -> None:
 def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_continues(tmp_path: Path) -> None:
     results = f"results_dir={tmp_path}"
     long = [item for item in TINY if "max_steps" not in item]
-    command = [sys.executable, "-m", "repro", "run", *long, results, "training.max_epochs=400"]
-    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    while not list(tmp_path.glob("demo/runs/*/checkpoint.pt")):
+    running = forked.start("run", *long, results, "training.max_epochs=400")
+    while not list(tmp_path.glob("demo/runs/*/history.jsonl")):  # long before a checkpoint is due
         time.sleep(0.05)
-        assert running.poll() is None
-    running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=60)
-    assert running.returncode == 130
-    assert "the same command continues" in errors
+        assert running.process.is_alive()
+    assert running.process.pid is not None
+    os.kill(running.process.pid, signal.SIGINT)
+    ended = running.finish(60)
+    assert ended.returncode == 130
+    assert "the same command continues" in ended.stderr
     (folder,) = (tmp_path / "demo" / "runs").iterdir()
     assert not (folder / "FAILED").exists()
     step = torch.load(folder / "checkpoint.pt", weights_only=True)["progress"]["step"]
@@ -288,19 +288,23 @@ def test_a_sweep_is_checked_before_its_first_run(
     assert not (tmp_path / "demo").exists()
 
 
-def test_a_failing_job_of_a_sweep_is_told_at_the_end(tmp_path: Path) -> None:
+def test_a_failing_job_of_a_sweep_is_told_at_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
     runs = tmp_path / "demo" / "runs"
     tiny = [*TINY, "hardware.parallel_runs=1", f"results_dir={tmp_path}"]
     sweep = ["run", "-m", *tiny, "seed=1,2"]
-    assert forked.run(*sweep).returncode == 0
+    assert main(sweep) == 0
     first, second = sorted(runs.iterdir())
     for name in ("DONE", "record.json"):
         (first / name).unlink()
     (first / "record.json").mkdir()  # cannot be replaced by a file
-    failed = forked.run(*sweep, environment={"COLUMNS": "300"})
-    assert failed.returncode == 1
-    assert "1 of 2 runs failed" in failed.stderr
-    assert first.name in failed.stderr
+    capsys.readouterr()
+    assert main(sweep) == 1
+    told = capsys.readouterr().err
+    assert "1 of 2 runs failed" in told
+    assert first.name in told
     assert (first / "traceback.txt").read_text()
     assert (second / "DONE").exists()
     (second / "record.json").write_text('{"metric": ')  # torn
