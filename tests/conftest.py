@@ -25,6 +25,7 @@ _FIRST = (
     "structures/test_open_structures.py",
     "experiments",
     "mappings/kernels/test_fuzz.py", "tasks/test_accelerator_updates.py",
+    "test_wheel.py", "test_tutorials.py", "test_add_a_structure.py", "test_add_a_mapping.py",
 )  # fmt: skip
 """Files that compile most kernels, each followed by what another process can do in the meantime
 without them: the compiled code is on disk when it is needed, and no process compiles it again.
