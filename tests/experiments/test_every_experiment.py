@@ -12,6 +12,7 @@ from repro.config.experiment import Experiment, list_experiments, load_experimen
 from repro.config.planning import plan_runs
 from repro.evaluation.metrics import formula_of
 from repro.report.figures import read_figure_data
+from repro.report.figures.canvas import Canvas
 from repro.report.significance import Comparer, compare_rows
 from repro.report.table import chosen_records
 from repro.results import (
@@ -99,6 +100,7 @@ def test_every_experiment_takes_one_step(
     name: str, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("repro.runs.reproduce.load_experiment", _with_few_runs)
+    monkeypatch.setattr(Canvas, "pdf", lambda canvas: b"")  # test_figures.py draws every kind
     (task,) = {run.overrides[0] for run in plan_runs(load_experiment(name), "demo")}
     tiny = [*ONE_STEP, *made_small(task.removeprefix("task=")), f"results_dir={shared}"]
     before = _run_ids(shared)
