@@ -25,11 +25,12 @@ _FIRST = (
     "structures/test_open_structures.py",
     "experiments",
     "mappings/kernels/test_fuzz.py", "tasks/test_accelerator_updates.py",
-    "test_wheel.py", "test_tutorials.py", "test_add_a_structure.py", "test_add_a_mapping.py",
+    "test_wheel.py", "test_add_a_structure.py", "test_add_a_mapping.py", "test_tutorials.py",
+    "test_add_a_model.py", "test_site.py", "test_add_a_paper.py", "test_add_a_task.py",
 )  # fmt: skip
 """Files that compile most kernels, each followed by what another process can do in the meantime
 without them: the compiled code is on disk when it is needed, and no process compiles it again.
-Other files that take long stand at the end, so that short ones are left when processes finish."""
+Other files that take long come next, so that short ones are left when processes finish."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
