@@ -1,6 +1,6 @@
 """Base of text-to-text tasks: preparation, training, rescored search and stored examples."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -160,7 +160,7 @@ class TextInput:
     pair: Pair
 
 
-class TextPairsTask(Seq2SeqTask):
+class TextPairsTask(Seq2SeqTask, ABC):
     """Untrained text-to-text model with its data; see ``repro.tasks.protocol.Task``.
 
     ``stored`` is what :meth:`preparation` returned, instead of a corpus.
