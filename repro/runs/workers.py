@@ -29,10 +29,7 @@ _NO_STARTER = 255
 _LIVENESS_SECONDS = 1.0
 """Interval at which the leader checks processes: a subprocess may keep a dead one's pipe open."""
 _EXIT_SECONDS = 30.0
-_LIBRARIES = (
-    "torch", "numba", "pandas", "hydra.utils", "scipy.linalg",
-    "rich.console",
-)  # fmt: skip
+_LIBRARIES = ("torch", "numba", "pandas", "hydra.utils", "scipy.linalg", "rich.console")
 """Modules that the fork server imports, once for all workers, since that takes seconds."""
 _NOTICE = (
     "repro: stopping: runs in progress write their checkpoints; interrupt again to stop at once, "
