@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that command a terminal or change the direction of text; not TAB and line feed."""
 
 
@@ -62,7 +62,7 @@ def visible(value: Any) -> Any:
     text look like another.
     """
     if isinstance(value, str):
-        return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
+        return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
     if isinstance(value, dict):
         return {visible(key): visible(item) for key, item in value.items()}
     return [*map(visible, value)] if isinstance(value, list) else value

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.atomic import atomic_path, atomic_write_bytes, naming
-from repro.errors import ResultsError, visible
+from repro.errors import CONTROL, ResultsError, visible
 
 Array = NDArray[np.number]
 Row = dict[str, Any]
@@ -97,9 +97,7 @@ def read_rows(path: Path, grown: bool = False) -> list[Row]:
     *lines, torn = path.read_bytes().split(b"\n")
     if torn and not grown:
         raise ResultsError(f"{path}:{len(lines) + 1}: the last line is incomplete")
-    return [
-        visible(_parsed(line, f"{path}:{number}")) for number, line in enumerate(lines, start=1)
-    ]
+    return [_parsed(line, f"{path}:{number}") for number, line in enumerate(lines, start=1)]
 
 
 def read_object(path: Path, exact: bool = False) -> Row:
@@ -111,13 +109,12 @@ def read_object(path: Path, exact: bool = False) -> Row:
         ResultsError: the file is missing or not a JSON object.
     """
     try:
-        content = _parsed(path.read_bytes(), str(path))
+        return _parsed(path.read_bytes(), str(path), exact)
     except FileNotFoundError:
         raise ResultsError(f"{path}: no such file") from None
-    return content if exact else visible(content)
 
 
-def _parsed(text: bytes, place: str) -> Row:
+def _parsed(text: bytes, place: str, exact: bool = False) -> Row:
     try:
         value = json.loads(text)
         if b"\\u" in text:  # half a surrogate pair could be neither printed nor written
@@ -126,7 +123,9 @@ def _parsed(text: bytes, place: str) -> Row:
         raise ResultsError(f"{place}: not JSON ({error})") from error
     if not isinstance(value, dict):
         raise ResultsError(f"{place}: expected an object, found {type(value).__name__}")
-    return value
+    # Most rows are weights by the thousand: only escapes and characters as they are can hide one.
+    safe = exact or (b"\\" not in text and not CONTROL.search(text.decode(errors="replace")))
+    return value if safe else visible(value)
 
 
 def _line(row: Mapping[str, Any]) -> bytes:
