@@ -43,24 +43,26 @@ def print_findings(found: Iterable[Finding]) -> None:
             print(f"{'':22}-> {one.advice}")
 
 
-def _gpu() -> str:
-    """Describe the GPU; empty if there is none."""
-    if not may_have_gpu():
-        return ""
-    import torch
-
-    from repro.runs.device import describe_device
-
-    return describe_device(torch.device("cuda")) if torch.cuda.is_available() else ""
-
-
 def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
     """Check Python, processors, optional packages and programs, corpora, results and Slurm."""
+    yield from _python()
+    yield from _processors()
+    yield from _packages()
+    yield from _programs(data_dir)
+    yield from _corpora(data_dir)
+    yield from _results(results_dir)
+    yield from _slurm()
+
+
+def _python() -> Iterator[Finding]:
     yield Finding("ok", "Python", platform.python_version())
     yield Finding("ok", "versions", describe_versions())
     if foreign := {*packages_distributions().get("repro", ())} - {_OWN_NAME}:
         text = f"{', '.join(sorted(foreign))} installs a package of the name repro as well"
         yield Finding("broken", "repro", text, "give the suite an environment of its own")
+
+
+def _processors() -> Iterator[Finding]:
     yield Finding("ok", "CPU", f"{processor()}, cores: {os.cpu_count()}")
     if processor_has_bfloat16():
         yield Finding("ok", "bfloat16", "fast on this processor: precision=bf16 is worthwhile")
@@ -77,6 +79,20 @@ def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
         yield Finding("missing", "CUDA", "no GPU here: runs use the processor")
     kernels = os.environ.get("REPRO_KERNELS") or "auto"
     yield Finding("ok", "kernels", f"REPRO_KERNELS={kernels}")
+
+
+def _gpu() -> str:
+    """Describe the GPU; empty if there is none."""
+    if not may_have_gpu():
+        return ""
+    import torch
+
+    from repro.runs.device import describe_device
+
+    return describe_device(torch.device("cuda")) if torch.cuda.is_available() else ""
+
+
+def _packages() -> Iterator[Finding]:
     for extra, (distribution, use) in EXTRAS.items():
         try:
             yield Finding("ok", extra, f"{distribution} {version(distribution)}")
@@ -92,12 +108,18 @@ def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
         advice = "set NUMBA_CACHE_DIR to a writable folder, "
         advice += "or kernels are compiled in every process"
         yield Finding("missing", "numba cache", f"{folder} is not writable", advice)
+
+
+def _programs(data_dir: Path) -> Iterator[Finding]:
     java = shutil.which("java")
     advice = "needed for METEOR 1.5 only: install a Java runtime" if java is None else ""
     yield Finding("missing" if java is None else "ok", "Java", java or "not on the PATH", advice)
     jar = data_dir / METEOR_JAR
     advice = "" if jar.exists() else f"put METEOR 1.5 there: {jar}"
     yield Finding("missing" if advice else "ok", "METEOR", str(jar) * (not advice), advice)
+
+
+def _corpora(data_dir: Path) -> Iterator[Finding]:
     every = declared_corpora().values()
     found = [corpus.name for corpus in every if (data_dir / corpus.folder).exists()]
     missing = [corpus.name for corpus in every if corpus.name not in found]
@@ -105,20 +127,26 @@ def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
     if missing:
         advice = f"`repro data list NAME data_dir={data_dir}` says how to get one"
         yield Finding("missing", "corpora", ", ".join(missing), advice)
+
+
+def _results(results_dir: Path) -> Iterator[Finding]:
     try:
         require_writable(results_dir)
         slow = [one.run_id for one in all_records(results_dir) if REPLACED in one.device]
-        if slow:
-            advice = "`repro show RUN` says why; these runs have no speed"
-            yield Finding("broken", "kernels", f"{REPLACED} some in {', '.join(slow)}", advice)
     except ResultsError as error:
         yield Finding("broken", "results", str(error), "choose another results_dir")
-    else:
-        place = next(path for path in (results_dir, *results_dir.parents) if path.exists())
-        free = shutil.disk_usage(place).free / 2**30
-        advice = "free some space, or choose another results_dir" if free < _FREE_GIB else ""
-        status = "broken" if advice else "ok"
-        yield Finding(status, "results", f"{results_dir}, {free:.0f} GiB free", advice)
+        return
+    if slow:
+        advice = "`repro show RUN` says why; these runs have no speed"
+        yield Finding("broken", "kernels", f"{REPLACED} some in {', '.join(slow)}", advice)
+    place = next(path for path in (results_dir, *results_dir.parents) if path.exists())
+    free = shutil.disk_usage(place).free / 2**30
+    advice = "free some space, or choose another results_dir" if free < _FREE_GIB else ""
+    status = "broken" if advice else "ok"
+    yield Finding(status, "results", f"{results_dir}, {free:.0f} GiB free", advice)
+
+
+def _slurm() -> Iterator[Finding]:
     if shutil.which("sinfo") is None:
         yield Finding("missing", "Slurm", "no sinfo here: runs stay on this machine")
         return
