@@ -24,7 +24,7 @@ from yaml import YAMLError
 
 from repro.config import schema
 from repro.config.errors import ConfigError
-from repro.config.explain import CONFIG_ERRORS, explain, setting_types, unknown_key
+from repro.config.explain import CONFIG_ERRORS, explain, setting_types, unknown_choice, unknown_key
 from repro.config.identity import NUISANCE, changes_numbers
 from repro.config.loading import group_choices, groups, load_yaml, yaml_problem
 from repro.config.overrides import SEARCH_PATH, is_hydras, is_swept, parse_override
@@ -102,6 +102,8 @@ def _sets_value(text: str, folders: set[str]) -> bool:
     chooses = "/" in name or item.package is not None or name in folders
     if chooses and not (item.is_delete() or isinstance(item.value(), str)):
         raise ConfigError(f"{text}: expected the name of a choice")
+    if chooses and item.value() == "???":  # Hydra lists the schemas among the choices
+        raise ConfigError(unknown_choice(f"{name}/???"))
     if is_hydras(text):
         return False
     if item.is_delete():

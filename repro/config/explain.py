@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 import yaml
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import BooleanNode, FloatNode, IntegerNode
+from omegaconf import BooleanNode, DictConfig, FloatNode, IntegerNode, ValueNode
 from omegaconf.errors import (
     ConfigAttributeError,
     ConfigKeyError,
@@ -50,7 +50,7 @@ def explain(error: BaseException) -> str:
         return str(causes[-1])
     for one in (*causes, error.__context__):  # the latter is about a key in a file
         if isinstance(one, MissingConfigException) and "/" in str(one.missing_cfg_file):
-            return _unknown_choice(str(one.missing_cfg_file))
+            return unknown_choice(str(one.missing_cfg_file))
         if getattr(one, "full_key", None) == "hydra.launcher.detach":
             return "--detach: this launcher cannot detach; choose hydra/launcher=slurm"
         if isinstance(one, ConfigAttributeError | ConfigKeyError) and is_dataclass(one.object_type):
@@ -60,15 +60,18 @@ def explain(error: BaseException) -> str:
             else:
                 problem = unknown_key(str(one.key), one.object_type)
             return f"{file[1]}.yaml: {problem}" if file else problem
-        if isinstance(one, ValidationError) and type(one.child_node) in _KINDS:
-            return f"{one.full_key} is {one.value!r}; expected {_KINDS[type(one.child_node)]}"
+        if isinstance(one, ValidationError) and isinstance(one.child_node, ValueNode):
+            if isinstance(one.value, dict | DictConfig):
+                return f"{one.full_key} is a value, not a group; expected {one.full_key}=VALUE"
+            if type(one.child_node) in _KINDS:
+                return f"{one.full_key} is {one.value!r}; expected {_KINDS[type(one.child_node)]}"
     lines = [line for text in map(str, causes) for line in text.splitlines()]
     told = ": ".join(dict.fromkeys(line for line in lines if line and not line.startswith(" ")))
     key = getattr(causes[-1], "full_key", None)
     return f"{told} (key {key})" if key else told
 
 
-def _unknown_choice(file: str) -> str:
+def unknown_choice(file: str) -> str:
     """Explain that a group, the folder of a missing file, has no such option."""
     group, _, option = file.rpartition("/")
     require_extra(f"{group}={option}")
