@@ -84,15 +84,15 @@ def distinct(jobs: Sequence[Job]) -> list[Job]:
     return [*{job.run_id: job for job in reversed(jobs)}.values()][::-1]
 
 
-class Trials(NamedTuple):
-    """Position of a batch in a search: runs before it and in all (0: unknown), shared overrides."""
+class SearchPosition(NamedTuple):
+    """Position of a batch in a search of settings."""
 
-    before: int = 0
-    total: int = 0
-    shared: frozenset[str] | None = None
+    before: int = 0  # number of runs before the batch
+    total: int = 0  # number of runs of the search; 0 if unknown
+    shared: frozenset[str] | None = None  # overrides of every run; None: those that these share
 
 
-_ALONE = Trials()
+_ALONE = SearchPosition()
 
 
 def labels_of(jobs: Sequence[Job], shared: frozenset[str] | None = None) -> dict[str, str]:
@@ -132,9 +132,9 @@ def launch(
     asked = prepare_jobs([[*item, *search] for item in overrides])
     # What was typed with a single value is the same in every run of a search.
     typed = frozenset([*master.hydra.overrides.task, *search])
-    trials = Trials(before, master.hydra.sweeper.get("n_trials") or 0, typed)
+    position = SearchPosition(before, master.hydra.sweeper.get("n_trials") or 0, typed)
     backend, folder = backend_of(backend_name), Path(master.hydra.sweep.dir)
-    launch_jobs(backend, settings, distinct(asked), folder, trials=trials)
+    launch_jobs(backend, settings, distinct(asked), folder, position=position)
     returns = []
     for job in asked:
         returned, outcome = JobReturn(job.overrides, task_name="repro"), outcome_of(job)
@@ -159,7 +159,7 @@ def launch_jobs(
     jobs: Sequence[Job],
     folder: Path | None,
     checked: Callable[[], object] = lambda: None,
-    trials: Trials = _ALONE,
+    position: SearchPosition = _ALONE,
 ) -> None:
     """Check all runs, at least one, then execute them while the display shows them.
 
@@ -169,7 +169,7 @@ def launch_jobs(
         jobs: different runs.
         folder: folder of the sweep's own files; ``None`` for a single run.
         checked: called when no run is refused, before the first one starts.
-        trials: place of the runs in a search, whose batches may share values by chance.
+        position: place of the runs in a search, whose batches may share values by chance.
 
     Raises:
         ConfigError: CUDA is requested but not available; nothing has been started.
@@ -177,7 +177,7 @@ def launch_jobs(
     """
     _check(jobs, backend.remote)
     checked()
-    labels = labels_of(jobs, trials.shared)
+    labels = labels_of(jobs, position.shared)
     if folder is not None and any(job.folder.status != "done" for job in jobs):
         # For `repro status` and for the next rounds of the sweep.
         kept = read_sweep(folder)
@@ -186,7 +186,7 @@ def launch_jobs(
             kept["runs"].setdefault(run_id, label)
         atomic_write_json(folder / "sweep.json", kept)
     states = [RunState(job.folder, labels[job.run_id]) for job in jobs]
-    with SweepDisplay(states, trials.before, trials.total) as display:
+    with SweepDisplay(states, position.before, position.total) as display:
         backend.run(Batch(jobs, settings, folder or Path(), display))
 
 
