@@ -6,7 +6,7 @@ import pytest
 
 from repro.config import ConfigError, planning
 from repro.config.planning import Plans, may_match, planned, stated
-from repro.config.schema import registry
+from repro.config.schema import morphology, registry
 
 PLAN = ["task=morphology", "mapping=entmax", "scale=demo", "mapping.alpha=1.5", "seed=2"]
 
@@ -82,3 +82,9 @@ def test_a_schema_has_one_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_modules", lambda: twice)
     with pytest.raises(ConfigError, match=twice[-1].__name__):
         registry.registered_schemas.__wrapped__()
+
+
+def test_a_task_has_one_run_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_modules", lambda: [morphology, morphology])
+    with pytest.raises(ConfigError, match=r"MorphologyConfig has .*\.MorphologyRun already"):
+        registry._run_classes.__wrapped__()

@@ -34,9 +34,22 @@ def registered_schemas() -> dict[str, dict[str, type]]:
 
 @cache
 def _run_classes() -> dict[Any, type[RunConfig]]:
-    """Map the classes of tasks to their run classes."""
-    runs = (run for module in _modules() for run in getattr(module, "RUNS", ()))
-    return {get_type_hints(run)["task"]: run for run in runs}
+    """Map the classes of tasks to their run classes.
+
+    Raises:
+        ConfigError: two modules have a run class of the same task.
+    """
+    found: dict[Any, type[RunConfig]] = {}
+    for module in _modules():
+        for run in getattr(module, "RUNS", ()):
+            task = get_type_hints(run)["task"]
+            if task in found:
+                known = f"{found[task].__module__}.{found[task].__name__}"
+                raise ConfigError(
+                    f"{module.__name__}: {task.__name__} has the run class {known} already"
+                )
+            found[task] = run
+    return found
 
 
 @cache
