@@ -104,8 +104,8 @@ def train_and_evaluate(run: Job) -> None:
     with enough_memory(config, "decoding", "task", "model"):
         scores = evaluate_best(task, folder)
     # PyTorch code in place of a kernel can take a thousand times as long: no speed to compare.
-    recorded = progress.trends() | ({} if dispatch.replaced() else progress.speeds())
-    scores |= {f"train/{name}": value for name, value in recorded.items()}
+    if not dispatch.replaced():
+        scores |= {f"train/{name}": value for name, value in progress.speeds().items()}
     seconds = progress.seconds + time.monotonic() - started
     finish(run, scores, environment, seconds, {"best_epoch": progress.best_epoch})
     folder.checkpoint.unlink(missing_ok=True)

@@ -89,18 +89,6 @@ class TrainingProgress:
             speeds["speed_gain"] = second / max(last, 1e-9)
         return speeds
 
-    def trends(self) -> dict[str, float]:
-        """Return ``trees_ratio`` and ``parents_ratio``: last validation divided by the first.
-
-        Empty for models that do not count them, or before the second validation.
-        """
-        rows = [row for row in self.history if "dev_trees" in row]
-        if len(rows) < 2:
-            return {}
-        return {
-            f"{n}_ratio": rows[-1][f"dev_{n}"] / rows[0][f"dev_{n}"] for n in ("trees", "parents")
-        }
-
 
 def save_checkpoint(path: Path, progress: TrainingProgress, state: dict[str, Any]) -> None:
     """Write a checkpoint atomically, replacing any earlier one.

@@ -25,7 +25,13 @@ from repro.runs.job import locate
 from repro.runs.train import ensemble_evaluation
 from repro.structures import Arborescence, sparsemap
 from repro.tasks.parsing.corpus import encode_treebank, identify, restored_treebank
-from repro.tasks.parsing.task import CandidateStatistics, ParsingTask, heads_of, weighted_trees
+from repro.tasks.parsing.task import (
+    CandidateStatistics,
+    ParsingTask,
+    heads_of,
+    sparsity_trends,
+    weighted_trees,
+)
 from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")
@@ -155,6 +161,17 @@ def test_statistics_of_a_known_solution() -> None:
     assert second == [{"heads": [0, 1], "weight": 1.0}]
 
 
+@pytest.mark.parametrize(
+    ("trees", "ratio"), [([], None), ([8.0], None), ([8.0, None, 4.0], 0.5), ([2.0, 3.0], 1.5)]
+)
+def test_the_trend_of_sparsity_compares_the_last_validation_with_the_first(
+    trees: list[float | None], ratio: float | None
+) -> None:
+    rows = [{} if one is None else {"dev_trees": one, "dev_parents": 2 * one} for one in trees]
+    wanted = {f"train/{name}_ratio": ratio for name in ("trees", "parents")}
+    assert sparsity_trends(rows) == ({} if ratio is None else wanted)
+
+
 def test_heads_are_read_off_a_vertex() -> None:
     assert heads_of(torch.tensor([[-1, 2, 0], [-1, 0, -1]]), torch.tensor([2, 1])) == [[2, 0], [0]]
 
@@ -175,6 +192,9 @@ def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None
         scores_of(outcome).keys()
     )
     assert 0 < scores_of(outcome)["train/inference_share"] < 1
+    first, last = folder.read_history()
+    ratio = last["dev_trees"] / first["dev_trees"]
+    assert scores_of(outcome)["train/trees_ratio"] == pytest.approx(ratio)
     rows = folder.read_candidates()
     assert [row["index"] for row in rows] == [0, 1, 2, 3, 4]
     assert rows[0]["gold"] == treebank.dev[0].heads

@@ -365,17 +365,6 @@ def test_the_gain_in_speed_compares_the_last_row_with_the_second(
     assert progress.speeds().get("speed_gain") == pytest.approx(gain)
 
 
-@pytest.mark.parametrize(
-    ("trees", "ratio"), [([], None), ([8.0], None), ([8.0, None, 4.0], 0.5), ([2.0, 3.0], 1.5)]
-)
-def test_the_trend_of_sparsity_compares_the_last_validation_with_the_first(
-    trees: list[float | None], ratio: float | None
-) -> None:
-    rows = [{} if one is None else {"dev_trees": one, "dev_parents": 2 * one} for one in trees]
-    found = TrainingProgress(history=rows).trends()
-    assert found == ({} if ratio is None else {"trees_ratio": ratio, "parents_ratio": ratio})
-
-
 def test_the_speed_of_a_single_update_counts_it(tmp_path: Path) -> None:
     progress = run(Compiling(), tmp_path, max_steps=1)
     assert progress.speeds()["tokens_per_second"] == pytest.approx(4 / progress.seconds)

@@ -84,6 +84,20 @@ class CandidateStatistics:
         return {name: [[*pair] for pair in sorted(one.items())] for name, one in counts.items()}
 
 
+def sparsity_trends(history: Sequence[Mapping[str, Any]]) -> Scores:
+    """Divide the numbers of trees and of heads per word of the last validation by the first's.
+
+    Empty if the loss does not count them, or before the second validation.
+    """
+    rows = [row for row in history if "dev_trees" in row]
+    if len(rows) < 2:
+        return {}
+    return {
+        f"train/{name}_ratio": rows[-1][f"dev_{name}"] / rows[0][f"dev_{name}"]
+        for name in ("trees", "parents")
+    }
+
+
 def heads_of(vertices: Tensor, lengths: Tensor) -> list[list[int]]:
     """Return the heads of the words of each sentence, without root and padding.
 
@@ -234,6 +248,7 @@ class ParsingTask:
         if dev.candidates is not None:
             means = dev.candidates.means().items()
             whole.values.update({f"dev/{name}": value for name, value in means})
+            whole.values.update(sparsity_trends(folder.read_history()))
             folder.write_candidates(self.candidate_rows(treebank.dev, self.stored_sentences()))
         return whole.values
 
