@@ -84,11 +84,12 @@ def print_results(
     if pivot:
         frame = pivoted(frame, pivot, shown[0])
         if sort is not None:
-            frame = _sorted(frame.rename(columns={"mean": shown[0]}), sort)
-            frame = frame.rename(columns={shown[0]: "mean"})
+            frame = _sorted(frame, sort)
         if read:
             averaged = averaged_over(whole.dropna(subset=shown[:1]), [*frame][:-3], settings)
             frame = _with_deviation(frame, shown[0])
+        else:
+            frame = frame.rename(columns={shown[0]: "mean"})
     else:
         frame = _sorted(whole if read or metrics else frame, sort or "finished")
         if read:
@@ -132,13 +133,13 @@ def _sorted(frame: pd.DataFrame, key: str) -> pd.DataFrame:
 
 def _with_deviation(pivot: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Join mean and deviation to one column of text, named after the metric."""
-    found, digits = pivot.iloc[:, :-3].copy(), metric_of(metric).digits
-    found[metric] = [
+    digits = metric_of(metric).digits
+    texts = [
         f"{mean:.{digits}f}" + (f" ± {std:.{digits}f}" if count > 1 else "")
-        for mean, std, count in zip(pivot["mean"], pivot["std"], pivot["count"], strict=True)
+        for mean, std, count in zip(pivot[metric], pivot["std"], pivot["count"], strict=True)
     ]
-    found["runs"] = pivot["count"]
-    return found
+    found = pivot.assign(**{metric: texts}).drop(columns="std")
+    return found.rename(columns={"count": "runs"})
 
 
 def _print_fitted(table: pd.DataFrame, kept: Collection[str], whole: str = "--format csv") -> None:

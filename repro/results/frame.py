@@ -116,22 +116,29 @@ def varying(records: Sequence[Record]) -> list[str]:
 
 
 def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.DataFrame":
-    """Aggregate a metric by settings: mean, sample standard deviation and number of runs.
+    """Aggregate a metric by settings.
 
     Runs without the metric are left out; runs of several scales, corpora or optimizers, and
     ensembles, are kept apart.
 
+    Returns:
+        The settings, the mean in a column named after the metric, ``std`` (of a sample) and
+        ``count``, the number of runs.
+
     Raises:
-        ResultsError: no run has such a key or metric.
+        ResultsError: no run has such a key or metric, or the metric is one of the keys.
     """
     columns = [column_of(frame, key) for key in keys]
     for name in (*columns, metric):
         if name not in frame:
             raise ResultsError(f"no run has {name!r}")
+    if metric in columns:
+        raise ResultsError(f"{metric} is averaged; expected settings to average it by")
     frame = frame.dropna(subset=[metric])
     apart = [name for name in _APART if name in frame and frame[name].nunique() > 1]
     groups = frame.groupby([*dict.fromkeys([*apart, *columns])], dropna=False)
-    return groups[metric].agg(["mean", "std", "count"]).reset_index()
+    found = groups[metric].agg(["mean", "std", "count"])
+    return found.rename(columns={"mean": metric}).reset_index()
 
 
 def averaged_over(frame: "pd.DataFrame", by: Sequence[str], names: Sequence[str]) -> list[str]:

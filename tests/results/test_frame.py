@@ -68,11 +68,13 @@ def test_a_run_without_a_group_does_not_hide_the_choices_of_others(
 
 def test_a_pivot_aggregates_over_the_other_settings(results: Path) -> None:
     table = pivoted(load(results, "demo"), ["mapping", "mapping.alpha"], "test/accuracy")
-    assert list(table.columns) == ["mapping.name", "mapping.alpha", "mean", "std", "count"]
-    assert table["mean"].tolist() == [11.5, 16.5]
+    assert list(table.columns) == ["mapping.name", "mapping.alpha", "test/accuracy", "std", "count"]
+    assert table["test/accuracy"].tolist() == [11.5, 16.5]
     assert table["count"].tolist() == [2, 2]
     with pytest.raises(ResultsError, match="no run has 'test/bleu'"):
         pivoted(load(results), ["seed"], "test/bleu")
+    with pytest.raises(ResultsError, match="test/accuracy is averaged"):
+        pivoted(load(results), ["seed", "test/accuracy"], "test/accuracy")
 
 
 def test_a_setting_that_some_runs_do_not_have_is_no_difference(make_record: Make) -> None:

@@ -238,7 +238,7 @@ def test_a_pivot_keeps_ensembles_apart(tmp_path: Path, make_record: Make) -> Non
         metrics = {"test/accuracy": 90.0 if seed is None else 70.0 + seed}
         publish(tmp_path, make_record(run_id=str(seed), seed=seed, kind=kind, metrics=metrics))
     found = pivoted(load(tmp_path), ["scale"], "test/accuracy")
-    assert found.set_index("kind")["mean"].to_dict() == {"run": 71.5, "ensemble": 90.0}
+    assert found.set_index("kind")["test/accuracy"].to_dict() == {"run": 71.5, "ensemble": 90.0}
 
 
 def test_large_seeds_and_values_are_exact(tmp_path: Path, make_record: Make) -> None:
