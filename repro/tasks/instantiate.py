@@ -27,7 +27,6 @@ from repro.losses.structured import (
     StructuredSVMLoss,
 )
 from repro.mappings import (
-    MAPPINGS,
     Entmax,
     LearnedAlphaEntmax,
     MappingSpec,
@@ -35,8 +34,12 @@ from repro.mappings import (
     SqPnormMax,
 )
 from repro.models.seq2seq.translator import Translator, TranslatorParts
-from repro.structures import STRUCTURES, Structure
+from repro.structures import Structure
 from repro.tasks.published_mappings import FISTA_TOLERANCE, FistaPnormMax, PublishedEntmax
+
+# These packages neither import the configuration nor read environment variables.
+for _package in (repro.mappings, repro.structures):
+    _package.__path__ += extended(_package.__name__)
 
 ChoiceT = TypeVar("ChoiceT")
 
@@ -79,16 +82,13 @@ _STRUCTURED: dict[str, type[StructuredLoss]] = {
 
 
 @cache
-def _extensions(package: ModuleType, attribute: str) -> dict[str, Any]:
-    """Collect ``attribute`` of the modules that ``REPRO_EXTENSIONS`` has for a package.
+def _declared(package: ModuleType, attribute: str) -> dict[str, Any]:
+    """Collect ``attribute`` of a package and of the modules that ``REPRO_EXTENSIONS`` has for it.
 
-    They are imported when a mapping or structure is built, because :mod:`repro.mappings` and
-    :mod:`repro.structures` neither import the configuration nor read environment variables.
+    These are imported when a mapping or structure is built.
     """
-    folders, own = extended(package.__name__), getattr(package, attribute)
-    package.__path__ += folders
-    found = declared_in(package.__name__, folders, attribute, own)
-    return {name: build for name, build in found.items() if name not in own}
+    own = getattr(package, attribute)
+    return declared_in(package.__name__, extended(package.__name__), attribute, own)
 
 
 def build_mapping(config: MappingConfig) -> ProbabilityMap:
@@ -147,7 +147,7 @@ def build_structure(config: StructureConfig, **given: Any) -> Structure:
         ConfigError: there is no structure of this name.
     """
     settings = asdict(config) | given
-    known = STRUCTURES | _extensions(repro.structures, "STRUCTURES")
+    known = _declared(repro.structures, "STRUCTURES")
     structure: Structure = _built(known, "structure", settings)
     return structure
 
@@ -189,7 +189,7 @@ def _modules(bounded: bool = False) -> dict[str, Callable[..., ProbabilityMap]]:
 
     A bounded mapping takes bounds in every call, which plain attention does not have.
     """
-    specs = MAPPINGS | _extensions(repro.mappings, "MAPPINGS")
+    specs = _declared(repro.mappings, "MAPPINGS")
     for name, spec in specs.items():
         if not isinstance(spec, MappingSpec):
             raise ConfigError(f"mapping {name!r} is declared by {spec!r}; expected a MappingSpec")
