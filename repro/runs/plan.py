@@ -1,7 +1,7 @@
 """Plan of a reproduction: runs to do and done, time, disk space and missing data."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +15,7 @@ from repro.config.overrides import is_hydras
 from repro.config.planning import plan_runs
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
-from repro.results import Archive, RunFolder, list_runs, runs_dir
+from repro.results import Archive, Record, RunFolder, list_runs, runs_dir
 from repro.results.labels import counted
 from repro.runs.environment import may_have_gpu, processor
 from repro.runs.reproduce import finished
@@ -99,11 +99,36 @@ def plan(
 
 
 def _estimate(todo: Sequence[RunConfig], archive: Archive) -> Estimate:
-    # Each corpus is looked for once.
+    trainings, missing = _trainings_of(todo)
+    new = {*trainings} - (_trained(archive) if todo else set())
+    runs = [one for one in archive.records if one.kind == "run"]
+    seconds, unknown, elsewhere = 0.0, 0, 0
+    for config, training in zip(todo, trainings, strict=True):
+        if (similar := _time_of_similar(config, runs)) is not None:
+            time, here = similar
+            seconds += time
+            elsewhere += not here
+        else:
+            unknown += 1
+            if archive.scale != "demo" and training in new:
+                seconds += 60 * LEAST_MINUTES.get(config.task.name, 0)
+    return Estimate(
+        to_do=len(todo),
+        trained=len(new),
+        seconds=seconds,
+        unknown=unknown,
+        elsewhere=elsewhere,
+        bytes=_disk_space(todo, archive),
+        missing=tuple(dict.fromkeys(missing)),
+    )
+
+
+def _trainings_of(todo: Sequence[RunConfig]) -> tuple[list[str], list[str]]:
+    """Return the identity of the training of each run, and why corpora are not found."""
     corpora, missing, trainings = dict[str, str](), list[str](), list[str]()
     for config in todo:
         spec, corpus = task_spec(config.task.name), f"{config.task.name} {config.data}"
-        if corpus not in corpora:
+        if corpus not in corpora:  # each is looked for once
             corpora[corpus] = ""
             try:
                 if not config.data.generated or config.corpus_path.exists():
@@ -111,54 +136,66 @@ def _estimate(todo: Sequence[RunConfig], archive: Archive) -> Estimate:
             except DataError as error:
                 missing.append(str(error))
         trainings.append(training_id(config, corpora[corpus], spec.unread_in_training))
-    trained = set[object]()
-    for folder in list_runs(archive.results_dir, archive.scale) if todo else ():
-        with suppress(UserError):  # damaged, or not trained to the end
-            trained.add(folder.model.exists() and folder.read_training().get("training"))
-    new = {training for training in trainings if training not in trained}
-    # Time: the median over runs on this device that share most settings with each run; where there
-    # are none, over those on other processors.
-    seconds, unknown, elsewhere = 0.0, 0, 0
-    runs = [one for one in archive.records if one.kind == "run"]
-    for config, training in zip(todo, trainings, strict=True):
-        device = _device(config.hardware)
-        mine, found = flattened(settings(config)), dict[tuple[bool, int], list[float]]()
-        for run in runs:
-            other, here = run.settings, _model(run.device) == device
-            near = device.startswith("cpu") and run.device.startswith("cpu")
-            if (here or near) and other["task.name"] == mine["task.name"]:
-                equal = sum(other.get(key) == mine[key] for key in mine if key != "seed")
-                found.setdefault((here, equal), []).append(run.wall_time)
-        elsewhere += bool(found) and not max(found)[0]
-        unknown += not found
-        if found:
-            seconds += median(found[max(found)])
-        elif archive.scale != "demo" and training in new:
-            seconds += 60 * LEAST_MINUTES.get(config.task.name, 0)
-    # Disk space: the median size of the run folders of each task.
+    return trainings, missing
+
+
+def _trained(archive: Archive) -> set[str]:
+    """Return the identities of the trainings whose weights exist."""
+    found = set[str]()
+    for folder in list_runs(archive.results_dir, archive.scale):
+        with suppress(UserError):  # damaged
+            if folder.model.exists():
+                found.add(folder.read_training().get("training", ""))
+    return found
+
+
+def _time_of_similar(config: RunConfig, runs: Iterable[Record]) -> tuple[float, bool] | None:
+    """Return the median time of the runs that share most settings with a run to do.
+
+    Returns:
+        Seconds, and whether this device computed those runs. Only if it computed none of the task
+        do those of other processors count; None if there are none either.
+    """
+    device, mine = _device(config.hardware), flattened(settings(config))
+    found = dict[tuple[bool, int], list[float]]()
+    for run in runs:
+        other, its_device = run.settings, _kind_and_model(run.device)
+        near = device[0] == its_device[0] == "cpu"
+        if (its_device == device or near) and other["task.name"] == mine["task.name"]:
+            equal = sum(other.get(key) == mine[key] for key in mine if key != "seed")
+            found.setdefault((its_device == device, equal), []).append(run.wall_time)
+    if not found:
+        return None
+    most = max(found)
+    return median(found[most]), most[0]
+
+
+def _device(hardware: HardwareConfig) -> tuple[str, str]:
+    """Return kind and model of the device that computes runs."""
+    if hardware.device == "cpu" or not may_have_gpu():
+        return "cpu", processor()
+    from repro.runs.device import choose_device, describe_device  # imports PyTorch
+
+    return _kind_and_model(describe_device(choose_device(hardware)))
+
+
+def _kind_and_model(device: str) -> tuple[str, str]:
+    """Parse the ``device`` of a record, such as ``cpu (AMD EPYC, threads: 1, AVX512)``."""
+    kind, _, described = device.partition(" (")
+    return kind, described.partition(", threads:")[0].removesuffix(")")
+
+
+def _disk_space(todo: Sequence[RunConfig], archive: Archive) -> int | None:
+    """Add up the median sizes of run folders of each task; None if one has no folder."""
     root, sizes = runs_dir(archive.results_dir, archive.scale), dict[str, list[int]]()
     for record in archive.records if todo else ():
         files = [path for path in (root / record.run_id).rglob("*") if path.is_file()]
         if files:
             task = record.settings["task.name"]
             sizes.setdefault(task, []).append(sum(path.stat().st_size for path in files))
-    known = all(config.task.name in sizes for config in todo)
-    size = round(sum(median(sizes[one.task.name]) for one in todo)) if known else None
-    counts = len(todo), len(new), seconds, unknown, elsewhere
-    return Estimate(*counts, size, (*dict.fromkeys(missing),))
-
-
-def _device(hardware: HardwareConfig) -> str:
-    """Return the model of the device that computes runs."""
-    if hardware.device == "cpu" or not may_have_gpu():
-        return f"cpu ({processor()}"
-    from repro.runs.device import choose_device, describe_device  # imports PyTorch
-
-    return _model(describe_device(choose_device(hardware)))
-
-
-def _model(device: str) -> str:
-    return device.partition(", threads")[0]
+    if any(config.task.name not in sizes for config in todo):
+        return None
+    return round(sum(median(sizes[config.task.name]) for config in todo))
 
 
 def described(plans: Sequence[ArtefactPlan], estimate: Estimate) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from repro.report.explore import print_comparison
 from repro.results import Record, publish, run_folder
 from repro.results.frame import load, pivoted, selected, text_of
 from repro.runs.device import choose_device, describe_device
+from repro.runs.environment import processor
 from repro.runs.plan import LEAST_MINUTES, plan
 from repro.version import NUMERIC_EPOCH
 
@@ -416,14 +418,20 @@ def test_a_plan_takes_times_from_other_processors_where_there_are_no_others(
     name, where = "peters2019/figure6", [f"results_dir={tmp_path}", "hardware=cpu"]
     first = next(plan_runs(load_experiment(name), "demo"))
     config = compose_run([*first.overrides, *where, "seed=99"])
-    publish(tmp_path, make_record(config=settings(config), seed=99, epoch=NUMERIC_EPOCH,
-                                  wall_time=60.0, device="cpu (Another, threads: 1)"))  # fmt: skip
+    other = make_record(config=settings(config), seed=99, epoch=NUMERIC_EPOCH,
+                        wall_time=60.0, device="cpu (Another, threads: 1)")  # fmt: skip
+    publish(tmp_path, other)
     (one,), estimate = plan([name], "demo", where)
     count = len(one.todo)
     assert (estimate.unknown, estimate.elsewhere) == (0, count)
     assert estimate.seconds == 60 * count
     assert main(["plan", name, "scale=demo", *where]) == 0
     assert f"({count} of them" in capsys.readouterr().out
+    # Neither the number of threads nor the instruction set makes another device.
+    here = f"cpu ({processor()}, threads: 99, AVX0)"
+    publish(tmp_path, replace(other, run_id="here", wall_time=30.0, device=here))
+    _, estimate = plan([name], "demo", where)
+    assert (estimate.elsewhere, estimate.seconds) == (0, 30 * count)
 
 
 def test_a_comparison_by_filters_keeps_the_settings_that_are_read_first(
