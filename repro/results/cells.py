@@ -127,7 +127,7 @@ class Archive:
         }
         self.plans = Plans(plans_path(results_dir, scale))
         self._found: dict[tuple[str, ...], Record | None] = {}
-        self._stated: dict[tuple[str, ...], dict[str, Any]] = {}
+        self._stated = cache(stated)
         self._measured: dict[str, list[Measurement]] = {}
 
     @cached_property
@@ -171,9 +171,7 @@ class Archive:
 
     def _matches(self, overrides: tuple[str, ...], known: Mapping[str, Any]) -> bool:
         """Return whether settings with dotted keys are those that overrides compose."""
-        if overrides not in self._stated:
-            self._stated[overrides] = stated(overrides)
-        return may_match(self._stated[overrides], known) and all(
+        return may_match(self._stated(overrides), known) and all(
             known.get(key, ...) == value for key, value in self.plans[overrides].items()
         )
 
