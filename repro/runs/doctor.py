@@ -111,12 +111,15 @@ def _packages() -> Iterator[Finding]:
 
 
 def _programs(data_dir: Path) -> Iterator[Finding]:
-    java = shutil.which("java")
-    advice = "needed for METEOR 1.5 only: install a Java runtime" if java is None else ""
-    yield Finding("missing" if java is None else "ok", "Java", java or "not on the PATH", advice)
-    jar = data_dir / METEOR_JAR
-    advice = "" if jar.exists() else f"put METEOR 1.5 there: {jar}"
-    yield Finding("missing" if advice else "ok", "METEOR", str(jar) * (not advice), advice)
+    if java := shutil.which("java"):
+        yield Finding("ok", "Java", java)
+    else:
+        advice = "needed for METEOR 1.5 only: install a Java runtime"
+        yield Finding("missing", "Java", "not on the PATH", advice)
+    if (jar := data_dir / METEOR_JAR).exists():
+        yield Finding("ok", "METEOR", str(jar))
+    else:
+        yield Finding("missing", "METEOR", "", f"put METEOR 1.5 there: {jar}")
 
 
 def _corpora(data_dir: Path) -> Iterator[Finding]:
