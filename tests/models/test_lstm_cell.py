@@ -1,10 +1,10 @@
-"""The LSTM cell of accelerators: shapes in an update, and numbers where there is a device."""
+"""LSTM cells: numbers on a CPU; on accelerators shapes, and numbers where there is a device."""
 
 import pytest
 import torch
 from torch import Tensor
 
-from repro.models.seq2seq.lstm_cell import lstm_cell
+from repro.models.seq2seq.lstm_cell import fused_cell, lstm_step
 from repro.models.seq2seq.step_products import step_products
 
 ROWS, UNITS = 5, 3
@@ -19,11 +19,21 @@ def parts(device: str) -> list[Tensor]:
 
 def test_results_and_gradients_have_the_shapes_of_states_and_gates() -> None:
     base, product, cell = given = parts("meta")
-    hidden, after = lstm_cell(base, product, cell)
+    hidden, after = fused_cell(base, product, cell)
     assert hidden.shape == after.shape == cell.shape
     for outputs in ([hidden, after], [hidden], [after]):
         moved = torch.autograd.grad(sum(one.sum() for one in outputs), given, retain_graph=True)
         assert [one.shape for one in moved] == [one.shape for one in given]
+
+
+def test_a_step_is_that_of_torch() -> None:
+    cell = torch.nn.LSTMCell(4, UNITS)
+    inputs, states = torch.randn(ROWS, 4), torch.randn(2, ROWS, UNITS)
+    base = (cell.bias_ih + cell.bias_hh).expand(ROWS, -1)
+    (gates,) = step_products(base, torch.cat([cell.weight_ih, cell.weight_hh], 1), 1)
+    expected = cell(inputs, tuple(states))
+    for one, right in zip(lstm_step(gates, inputs, *states), expected, strict=True):
+        torch.testing.assert_close(one, right)
 
 
 def test_a_product_and_its_base_are_the_sum() -> None:
@@ -42,7 +52,7 @@ def test_states_and_gradients_are_those_of_the_formula() -> None:
     i, f, g, o = (others[0] + others[1]).chunk(4, -1)
     after = f.sigmoid() * others[2] + i.sigmoid() * g.tanh()
     expected = o.sigmoid() * after.tanh(), after
-    found = lstm_cell(base, product, cell)
+    found = fused_cell(base, product, cell)
     for one, right in zip(found, expected, strict=True):
         torch.testing.assert_close(one.cpu(), right)
     weights = torch.randn(2, ROWS, UNITS, dtype=torch.float64)

@@ -1,4 +1,4 @@
-r"""One step of an LSTM from the two summands of its gates; one kernel each way on accelerators.
+r"""One step of an LSTM; one kernel each way on accelerators, PyTorch's operators on a CPU.
 
 .. math:: c = \sigma(f) \odot c' + \sigma(i) \odot \tanh(g), \quad h = \sigma(o) \odot \tanh(c)
 """
@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
+
+from repro.models.seq2seq.step_products import StepProduct
 
 _library = torch.library.Library("repro", "FRAGMENT")
 _library.define("lstm_cell(Tensor base, Tensor product, Tensor cell) -> (Tensor, Tensor, Tensor)")
@@ -62,14 +64,26 @@ class _FusedCell(Function):
         return gates, gates, cell
 
 
-def lstm_cell(base: Tensor, product: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the next hidden and cell state, ``(rows, units)`` like ``cell``.
+def lstm_step(
+    gates: StepProduct, inputs: Tensor, hidden: Tensor, cell: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the next hidden and cell state, ``(rows, units)`` like ``hidden`` and ``cell``.
 
     Args:
-        base: one summand of the gates, ``(rows, 4 units)``: input, forget, cell and output gate
-            before activation, ordered as in ``torch.nn.LSTM``.
-        product: the other summand, in the dtype of ``base``.
-        cell: the cell state before the step, ``(rows, units)``.
+        gates: the map from inputs and hidden state to the input, forget, cell and output gates
+            before activation, ordered as in ``torch.nn.LSTM``, ``(rows, 4 units)``.
+        inputs: input of the layer, ``(rows, input)``.
+        hidden: the hidden state before the step.
+        cell: the cell state before the step.
     """
+    if not inputs.is_cpu:
+        return fused_cell(gates.base, gates.product(inputs, hidden), cell)
+    i, f, g, o = gates(inputs, hidden).chunk(4, dim=-1)
+    after = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+    return o.sigmoid() * after.tanh(), after
+
+
+def fused_cell(base: Tensor, product: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the next states on an accelerator, given two summands of the gates of one dtype."""
     found: tuple[Tensor, Tensor] = _FusedCell.apply(base, product, cell)
     return found

@@ -23,7 +23,7 @@ from repro.models.seq2seq.attention import (
     GlobalAttention,
 )
 from repro.models.seq2seq.fertility import Fertility
-from repro.models.seq2seq.lstm_cell import lstm_cell
+from repro.models.seq2seq.lstm_cell import lstm_step
 from repro.models.seq2seq.step_products import StepProduct, product_dtype, step_products, sum_dtype
 from repro.models.seq2seq.translator import LinearTranslator, TranslatorParts, shifted
 
@@ -211,14 +211,7 @@ class InputFeedingDecoder(nn.Module):
         for layer, gates in enumerate(step.gates):
             if layer > 0 and step.masks is not None:
                 below = below * step.masks[layer]
-            if below.is_cpu:
-                # Input, forget, cell and output gates before activation, as in torch.nn.LSTM.
-                i, f, g, o = gates(below, state.hidden[layer]).chunk(4, dim=-1)
-                c = f.sigmoid() * state.cell[layer] + i.sigmoid() * g.tanh()
-                below = o.sigmoid() * c.tanh()
-            else:
-                product = gates.product(below, state.hidden[layer])
-                below, c = lstm_cell(gates.base, product, state.cell[layer])
+            below, c = lstm_step(gates, below, state.hidden[layer], state.cell[layer])
             hidden.append(below)
             cell.append(c)
         context, weights, scores = self.attention(below, state.source, step.attention)
