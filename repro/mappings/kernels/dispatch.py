@@ -203,13 +203,13 @@ def fallback(name: str) -> Callable[..., Any]:
     """Return a launcher that runs an operator in PyTorch, with results laid out as a kernel's."""
 
     @torch.no_grad()
-    def launch(*arguments: Any) -> Any:
+    def run_in_torch(*arguments: Any) -> Any:
         results = references[name](*arguments)
         if isinstance(results, Tensor):
             return results.contiguous()
         return tuple(result.contiguous() for result in results)
 
-    return launch
+    return run_in_torch
 
 
 def reject(name: str, device: str, reason: str, cause: Exception | None = None) -> None:
@@ -278,7 +278,7 @@ def replaced() -> dict[str, str]:
 def _stub(device: str, family: str, name: str) -> Callable[..., Any]:
     """Return a launcher that imports the real one, replaces itself by it and calls it."""
 
-    def launch(*arguments: Any) -> Any:
+    def import_and_launch(*arguments: Any) -> Any:
         found: Callable[..., Any]
         if device == "cuda":
             found = CudaLauncher(family, name)
@@ -288,7 +288,7 @@ def _stub(device: str, family: str, name: str) -> Callable[..., Any]:
         launchers[device, name] = found
         return result
 
-    return launch
+    return import_and_launch
 
 
 def is_compiler_error(error: Exception) -> bool:
