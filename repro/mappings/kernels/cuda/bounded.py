@@ -39,19 +39,19 @@ Bounded = tuple[Tensor, Tensor, Tensor]
 
 def bounded_forward(scores: Tensor, upper: Tensor, r: float, slack: float) -> Bounded:
     """Compute constrained softmax (r 0) or sparsemax (r 1) along the last axis."""
-    return _forward(scores, upper.contiguous(), 1.0, slack, mode=int(r))
+    return _forward(scores, upper.contiguous(), 1.0, slack, "csparsemax" if r else "csoftmax")
 
 
 def budget_forward(scores: Tensor, total: float | Tensor) -> Bounded:
     """Compute budget along the last axis; a tensor holds the total of each row, or one for all."""
-    return _forward(scores, None, total, 0.0, mode=2)
+    return _forward(scores, None, total, 0.0, "budget")
 
 
 budget_forward_rows = budget_forward
 
 
 def _forward(
-    scores: Tensor, upper: Tensor | None, total: float | Tensor, slack: float, mode: int
+    scores: Tensor, upper: Tensor | None, total: float | Tensor, slack: float, mapping: str
 ) -> Bounded:
     rows = scores.contiguous()
     probs, kkt_status = torch.empty_like(rows), torch.empty_like(rows, dtype=torch.uint8)
@@ -59,7 +59,7 @@ def _forward(
     run_tiles(
         bounded_kernel, policy.POWERS, arrays * rows.element_size(), rows,
         rows if upper is None else upper, probs, kkt_status, *parameter_of(total), bits(slack),
-        MODE=mode,
+        MAPPING=mapping,
     )  # fmt: skip
     return probs, kkt_status, scores.new_empty((), dtype=torch.int64)
 
@@ -75,15 +75,15 @@ def bounded_backward(
     run_tiles(
         bounded_backward_kernel, policy.POWERS, 2 * rows.element_size(), rows,
         kkt_status.contiguous(), grad.contiguous(), out, uppers if to_upper else None,
-        totals if to_total else None, R=int(r),
+        totals if to_total else None, SOFTMAX=r == 0.0,
     )  # fmt: skip
     return out, uppers, totals
 
 
 @triton.jit
-def _shares(upper, score, bound, anchor, offset, MODE: tl.constexpr):
+def _shares(upper, score, bound, anchor, offset, MAPPING: tl.constexpr):
     """Return the shares of a tile at the threshold, and which entries are at their bounds."""
-    if MODE == 0:
+    if MAPPING == "csoftmax":
         share, full = capped_shares(score, bound, anchor, offset)
         share = tl.where(full, bound, share)
         full = full | (upper == 0.0)
@@ -97,14 +97,14 @@ def _shares(upper, score, bound, anchor, offset, MODE: tl.constexpr):
 @triton.jit
 def _masses(upper, score, bound, anchor, offset):
     """Return the mass of constrained softmax at and below the bounds of a tile."""
-    share, full = _shares(upper, score, bound, anchor, offset, 0)
+    share, full = _shares(upper, score, bound, anchor, offset, "csoftmax")
     return tl.sum(tl.where(full, share, 0.0), 1), tl.sum(tl.where(full, 0.0, share), 1)
 
 
 @triton.jit(do_not_specialize=["parameter", "stride", "slack", "count"])
 def bounded_kernel(
     scores, uppers, probs, kkt_statuses, parameter, stride, slack, count, n,
-    MODE: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
+    MAPPING: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Write distributions under bounds, and the KKT status of their entries.
 
@@ -114,37 +114,37 @@ def bounded_kernel(
         kkt_statuses: output, one byte per entry.
         parameter: the sum of a row.
         slack: the bits of the tolerance for bounds, a double.
-        MODE: see ``boxes.py``.
+        MAPPING: see ``boxes.py``.
     """
     NARROW: tl.constexpr = scores.dtype.element_ty
     scores, uppers = rows_of(scores, count, n, M), rows_of(uppers, count, n, M)
     probs, kkt_statuses = rows_of(probs, count, n, M), rows_of(kkt_statuses, count, n, M)
     total = row_parameters(parameter, stride, count, M)
     tolerance = as_double(slack)
-    score, upper = load_boxes(scores, uppers, 0, MODE, N)
+    score, upper = load_boxes(scores, uppers, 0, MAPPING, N)
     slack, mass = tolerance.to(NARROW), total.to(NARROW)
     survey = survey_boxes(score, upper, slack, mass)
     if not HELD:
         for start in range(N, n, N):
-            chunk, bound = load_boxes(scores, uppers, start, MODE, N)
+            chunk, bound = load_boxes(scores, uppers, start, MAPPING, N)
             survey = joined_surveys(survey, survey_boxes(chunk, bound, slack, mass))
     available = survey.available
     short = (available < total - tolerance) & (survey.allowed > 0)
     bad = (survey.faults > 0) | short | ((total >= 0.0) == 0)
     tight = available <= total
     limit = tl.where(bad | tight, 0.0, total).to(NARROW)
-    low, high, peak = bracket_of(survey.low, survey.high, limit, MODE)
+    low, high, peak = bracket_of(survey.low, survey.high, limit, MAPPING)
     boxes = BoundedRows(score, upper, scores, uppers, peak)
     # Find the threshold of every row with a positive limit. The interior shares of softmax are then
     # multiplied by a factor that makes them sum to exactly the remaining mass.
-    if MODE == 0:
+    if MAPPING == "csoftmax":
         anchor, offset = softmax_threshold(boxes, limit, N, HELD)
-        finite, bound = capped(score, upper, limit, peak, MODE)
+        finite, bound = capped(score, upper, limit, peak, MAPPING)
         spent, free_mass = _masses(upper, finite, bound, anchor, offset)
         if not HELD:
             for start in range(N, n, N):
-                chunk, above = load_boxes(scores, uppers, start, MODE, N)
-                finite, bound = capped(chunk, above, limit, peak, MODE)
+                chunk, above = load_boxes(scores, uppers, start, MAPPING, N)
+                finite, bound = capped(chunk, above, limit, peak, MAPPING)
                 a, b = _masses(above, finite, bound, anchor, offset)
                 spent, free_mass = spent + a, free_mass + b
         left = tl.maximum(limit - spent, 0.0)
@@ -153,14 +153,14 @@ def bounded_kernel(
     else:
         # No entry gets more than the limit, whatever its bound.
         room = tl.minimum(available, survey.allowed * total).to(NARROW)
-        anchor, offset = line_threshold(boxes, limit, room, low, high, MODE, N, HELD)
+        anchor, offset = line_threshold(boxes, limit, room, low, high, MAPPING, N, HELD)
     for start in range(0, n, N):
         if not HELD:
-            score, upper = load_boxes(scores, uppers, start, MODE, N)
+            score, upper = load_boxes(scores, uppers, start, MAPPING, N)
         allowed = score != -float("inf")
-        finite, bound = capped(score, upper, limit, peak, MODE)
-        share, full = _shares(upper, finite, bound, anchor, offset, MODE)
-        if MODE == 0:
+        finite, bound = capped(score, upper, limit, peak, MAPPING)
+        share, full = _shares(upper, finite, bound, anchor, offset, MAPPING)
+        if MAPPING == "csoftmax":
             share = tl.where(full, share, tl.minimum(share * ratio[:, None], bound))
             full = full | (share >= bound)
         share = tl.where(tight[:, None], tl.maximum(upper, 0.0), share)
@@ -173,11 +173,11 @@ def bounded_kernel(
 
 
 @triton.jit
-def _load(probs, kkt_statuses, grads, start, R: tl.constexpr, N: tl.constexpr):
+def _load(probs, kkt_statuses, grads, start, SOFTMAX: tl.constexpr, N: tl.constexpr):
     """Read ``s`` and the KKT status of a chunk, and ``g`` where the status is not zero."""
     kkt_status = read(kkt_statuses, start, N, 0)
     free = kkt_status == 1
-    slope = read_where(probs, free, start, N) if R == 0 else free.to(probs.base.dtype.element_ty)
+    slope = read_where(probs, free, start, N) if SOFTMAX else free.to(probs.base.dtype.element_ty)
     return slope, kkt_status, read_where(grads, kkt_status > 0, start, N)
 
 
@@ -190,7 +190,7 @@ def _weighted(slope, grads):
 @triton.jit(do_not_specialize=["count"])
 def bounded_backward_kernel(
     probs, kkt_statuses, grads, out, uppers, totals, count, n,
-    R: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
+    SOFTMAX: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Write ``s (g - m)``; ``g - m`` for bounds that are met, and ``m`` for the total.
 
@@ -199,21 +199,21 @@ def bounded_backward_kernel(
         kkt_statuses: KKT status, one byte per entry.
         uppers: gradients of the bounds, or None.
         totals: gradients of the totals, one per row, or None.
-        R: 0 for softmax, where ``s = p``; 1 for sparsemax, where ``s`` is one.
+        SOFTMAX: whether ``s = p``; for sparsemax ``s`` is one.
     """
     probs, kkt_statuses = rows_of(probs, count, n, M), rows_of(kkt_statuses, count, n, M)
     grads, out = rows_of(grads, count, n, M), rows_of(out, count, n, M)
-    slope, kkt_status, grad = _load(probs, kkt_statuses, grads, 0, R, N)
+    slope, kkt_status, grad = _load(probs, kkt_statuses, grads, 0, SOFTMAX, N)
     total, weighted = tl.sum(slope, 1), _weighted(slope, grad)
     if not HELD:
         for start in range(N, n, N):
-            slope, kkt_status, grad = _load(probs, kkt_statuses, grads, start, R, N)
+            slope, kkt_status, grad = _load(probs, kkt_statuses, grads, start, SOFTMAX, N)
             total, weighted = total + tl.sum(slope, 1), weighted + _weighted(slope, grad)
     spends = total > 0.0
     mean = tl.where(spends, weighted / tl.where(spends, total, 1.0), 0.0)
     for start in range(0, n, N):
         if not HELD:
-            slope, kkt_status, grad = _load(probs, kkt_statuses, grads, start, R, N)
+            slope, kkt_status, grad = _load(probs, kkt_statuses, grads, start, SOFTMAX, N)
         moved = grad - mean[:, None]
         write(out, start, N, tl.where(slope > 0.0, slope * moved, 0.0))
         if uppers is not None:

@@ -2,8 +2,8 @@
 
 The threshold ``τ`` is kept as a sum ``a + δ`` of two numbers, and entries are compared by
 ``(z - a) - δ``: the largest scores may be at their bounds and ``τ`` far below them, where a single
-number in the precision of the scores would be too coarse. Modes: 0 is constrained softmax, 1
-constrained sparsemax, 2 a budget, whose bounds are all one.
+number in the precision of the scores would be too coarse. ``MAPPING`` is ``csoftmax``,
+``csparsemax`` or ``budget``, whose bounds are all one.
 """
 
 from typing import Any, NamedTuple
@@ -77,10 +77,13 @@ class Bracket(NamedTuple):
 
 
 @triton.jit
-def load_boxes(scores, uppers, start, MODE: tl.constexpr, N: tl.constexpr):
+def load_boxes(scores, uppers, start, MAPPING: tl.constexpr, N: tl.constexpr):
     """Read the scores and bounds of a chunk; bounds are zero where the score is ``-inf``."""
     score = read(scores, start, N, -float("inf"))
-    upper = tl.full(score.shape, 1.0, score.dtype) if MODE == 2 else read(uppers, start, N, 0.0)
+    if MAPPING == "budget":
+        upper = tl.full(score.shape, 1.0, score.dtype)
+    else:
+        upper = read(uppers, start, N, 0.0)
     return score, tl.where(score == -float("inf"), 0.0, upper)
 
 
@@ -109,7 +112,7 @@ def joined_surveys(one, other):
 
 
 @triton.jit
-def bracket_of(low, high, limit, MODE: tl.constexpr):
+def bracket_of(low, high, limit, MAPPING: tl.constexpr):
     """Return bounds of ``τ`` by the finite scores, and finite numbers that replace infinite ones.
 
     A projection is the same for all numbers above the finite scores by the limit or more. The
@@ -118,7 +121,7 @@ def bracket_of(low, high, limit, MODE: tl.constexpr):
     largest = largest_of(low.dtype)
     some = low <= high
     low, high = tl.where(some, low, 0.0), tl.where(some, high, 0.0)
-    if MODE == 0:
+    if MAPPING == "csoftmax":
         peak = tl.full(low.shape, largest, low.dtype)
     else:
         rounding = epsilon(low.dtype) * tl.abs(high)
@@ -127,20 +130,20 @@ def bracket_of(low, high, limit, MODE: tl.constexpr):
 
 
 @triton.jit
-def capped(scores, upper, limit, peak, MODE: tl.constexpr):
+def capped(scores, upper, limit, peak, MAPPING: tl.constexpr):
     """Return scores of at most ``peak`` and nonnegative bounds, in projections up to ``limit``."""
     score = tl.minimum(scores, peak[:, None])
     bound = tl.where(upper > 0.0, upper, 0.0)
-    if MODE != 0:
+    if MAPPING != "csoftmax":
         bound = tl.minimum(bound, limit[:, None])
     return score, bound
 
 
 @triton.jit
-def load_capped(boxes, start, limit, MODE: tl.constexpr, N: tl.constexpr):
+def load_capped(boxes, start, limit, MAPPING: tl.constexpr, N: tl.constexpr):
     """Read the finite scores and nonnegative bounds of a chunk; see :func:`capped`."""
-    score, upper = load_boxes(boxes.scores, boxes.uppers, start, MODE, N)
-    return capped(score, upper, limit, boxes.peak, MODE)
+    score, upper = load_boxes(boxes.scores, boxes.uppers, start, MAPPING, N)
+    return capped(score, upper, limit, boxes.peak, MAPPING)
 
 
 @triton.jit
@@ -160,14 +163,14 @@ def _line(score, bound, anchor, offset):
 
 @triton.jit
 def _row_line(
-    boxes, limit, anchor, offset, MODE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
+    boxes, limit, anchor, offset, MAPPING: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
 ):
     """Return the :class:`Line` of whole rows."""
-    score, bound = capped(boxes.score, boxes.upper, limit, boxes.peak, MODE)
+    score, bound = capped(boxes.score, boxes.upper, limit, boxes.peak, MAPPING)
     line = _line(score, bound, anchor, offset)
     if not HELD:
         for start in range(N, boxes.scores.n, N):
-            score, bound = load_capped(boxes, start, limit, MODE, N)
+            score, bound = load_capped(boxes, start, limit, MAPPING, N)
             other = _line(score, bound, anchor, offset)
             line = Line(
                 line.spent + other.spent, line.mass + other.mass,
@@ -230,7 +233,7 @@ def _line_start(limit, available, low, high):
 
 @triton.jit
 def line_threshold(
-    boxes, limit, available, low, high, MODE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
+    boxes, limit, available, low, high, MAPPING: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
 ):
     """Return ``τ = a + δ`` with ``Σ clip(z - τ, 0, u)`` equal to the limit.
 
@@ -259,7 +262,7 @@ def line_threshold(
     offset, stalled, best, widest = zero, zero, zero + float("inf"), zero + float("inf")
     moves = limit > 0.0
     while any_of(moves):
-        line = _row_line(boxes, limit, anchor, offset, MODE, N, HELD)
+        line = _row_line(boxes, limit, anchor, offset, MAPPING, N, HELD)
         excess = line.mass - (limit - line.spent)
         bracket = _narrowed(bracket, anchor, offset, excess)
         newton, room, flat = _newton_step(line, excess)
@@ -333,19 +336,19 @@ def softmax_threshold(boxes, limit, N: tl.constexpr, HELD: tl.constexpr):
     before = tl.full(limit.shape, -1, tl.int32)
     moves = limit > 0.0
     while any_of(moves):
-        score, bound = capped(boxes.score, boxes.upper, limit, boxes.peak, 0)
+        score, bound = capped(boxes.score, boxes.upper, limit, boxes.peak, "csoftmax")
         spent, count, top = _full_entries(score, bound, anchor, offset)
         if not HELD:
             for start in range(N, boxes.scores.n, N):
-                score, bound = load_capped(boxes, start, limit, 0, N)
+                score, bound = load_capped(boxes, start, limit, "csoftmax", N)
                 a, b, c = _full_entries(score, bound, anchor, offset)
                 spent, count, top = spent + a, count + b, tl.maximum(top, c)
         top = clamped(top, limit.dtype)
-        score, bound = capped(boxes.score, boxes.upper, limit, boxes.peak, 0)
+        score, bound = capped(boxes.score, boxes.upper, limit, boxes.peak, "csoftmax")
         total = _free_sum(score, bound, anchor, offset, top)
         if not HELD:
             for start in range(N, boxes.scores.n, N):
-                score, bound = load_capped(boxes, start, limit, 0, N)
+                score, bound = load_capped(boxes, start, limit, "csoftmax", N)
                 total += _free_sum(score, bound, anchor, offset, top)
         left = (limit - spent).to(tl.float64)
         mass = top.to(tl.float64) + tl.log(tl.maximum(total.to(tl.float64), 1e-300))

@@ -12,23 +12,22 @@ from repro.mappings.kernels.cuda.entmax_solver import forward_kernel
 from repro.mappings.kernels.cuda.launch import bits, parameter_of, run_tiles
 from repro.mappings.kernels.cuda.losses import loss_backward_kernel, loss_kernel, softmax_kernel
 
-_SPARSEMAX, _ENTMAX15, _BY_ROW, _ABOVE_TWO, _SOFTMAX = range(1, 6)
-"""Rules of ``entmax_solver.py``; zero is any other ``r``."""
-_RULES = {0.0: _SOFTMAX, 0.5: _ENTMAX15, 1.0: _SPARSEMAX}
-_DOUBLE = _BY_ROW, _ABOVE_TWO
+_RULES = {0.0: "softmax", 0.5: "entmax15", 1.0: "sparsemax"}
+"""Rules of ``entmax_solver.py`` for single numbers ``r``."""
+_DOUBLE = "by_row", "above_2"
 """Rules that compute in double precision, or may do so."""
 _WORK = {
-    _SPARSEMAX: policy.SELECTED,
-    _ENTMAX15: policy.SELECTED,
-    _BY_ROW: policy.SELECTED_SINGLE,
-    _SOFTMAX: policy.EXPONENTIALS,
+    "sparsemax": policy.SELECTED,
+    "entmax15": policy.SELECTED,
+    "by_row": policy.SELECTED_SINGLE,
+    "softmax": policy.EXPONENTIALS,
 }
 
 
-def _rule(r: float | Tensor) -> int:
+def _rule(r: float | Tensor) -> str:
     if isinstance(r, Tensor):
-        return _BY_ROW
-    return _ABOVE_TWO if r > 1.0 else _RULES.get(r, 0)
+        return "by_row"
+    return "above_2" if r > 1.0 else _RULES.get(r, "general")
 
 
 def entmax_forward(scores: Tensor, r: float | Tensor) -> Tensor:
@@ -37,7 +36,7 @@ def entmax_forward(scores: Tensor, r: float | Tensor) -> Tensor:
     probs = torch.empty_like(rows)
     work = _WORK.get(rule, policy.SELECTED_POWERS)
     itemsize = 8 if rule in _DOUBLE else rows.element_size()
-    if rule == _SOFTMAX:
+    if rule == "softmax":
         run_tiles(softmax_kernel, work, itemsize, rows, probs)
     else:
         run_tiles(forward_kernel, work, itemsize, rows, probs, *parameter_of(r), RULE=rule)
@@ -65,7 +64,7 @@ def _backward(probs: Tensor, grad: Tensor, r: float | Tensor, drifts: Tensor | N
     rows, rule = probs.contiguous(), _rule(r)
     out = torch.empty_like(rows)
     run_tiles(
-        backward_kernel, policy.RATIONAL if rule in (_SPARSEMAX, _ENTMAX15) else policy.POWERS,
+        backward_kernel, policy.RATIONAL if rule in ("sparsemax", "entmax15") else policy.POWERS,
         8 if rule in _DOUBLE else rows.element_size(), rows, grad.contiguous(), out, drifts,
         *parameter_of(r), RULE=rule,
     )  # fmt: skip
@@ -76,7 +75,7 @@ def fenchel_young(scores: Tensor, target: Tensor, r: float, ignored: int) -> tup
     """Compute losses of α-entmax along the last axis, and what their backward pass needs."""
     rows, rule = scores.contiguous(), _rule(r)
     losses = rows.new_empty(target.shape)
-    dtype = torch.float64 if rule == _ABOVE_TWO else rows.dtype
+    dtype = torch.float64 if rule == "above_2" else rows.dtype
     thresholds = rows.new_empty(4, target.numel(), dtype=dtype)
     work = _WORK.get(rule, policy.SELECTED_POWERS)
     if work is policy.SELECTED and dtype == torch.float64:

@@ -35,9 +35,9 @@ def _load(probs, grads, start, N: tl.constexpr, COMPUTE: tl.constexpr):
 @triton.jit
 def _slopes(share, r, floor, RULE: tl.constexpr, RELATIVE: tl.constexpr):
     """Return ``s = p^{1-r}`` on the support, or ``(p / floor)^{1-r}`` if ``RELATIVE``."""
-    if RULE == 1:
+    if RULE == "sparsemax":
         slope = (share > 0.0).to(share.dtype)
-    elif RULE == 2:
+    elif RULE == "entmax15":
         slope = tl.sqrt(tl.maximum(share, 0.0))
     else:
         if RELATIVE:
@@ -149,7 +149,7 @@ def backward_kernel(
     probs, grads = rows_of(probs, count, n, M), rows_of(grads, count, n, M)
     out = rows_of(out, count, n, M)
     share, grad = _load(probs, grads, 0, N, NARROW)
-    large = any_of(r > 1.0) if RULE == 3 else RULE == 4
+    large = any_of(r > 1.0) if RULE == "by_row" else RULE == "above_2"
     if large:
         _differentiate(share, grad, probs, grads, out, drifts, r, RULE, True, N, HELD)
     else:

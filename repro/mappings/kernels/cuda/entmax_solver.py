@@ -15,8 +15,9 @@ For ``r > 1`` powers are not Lipschitz, and the share of an entry close to the t
 digits of its height than ``c`` has. There the unknowns are the lowest entry with mass, found in a
 bracket of the level, and its height.
 
-Rules: 1 is sparsemax, 2 is 1.5-entmax; 0 is any other ``r`` up to one, whose unknown is
-``level = -log(c) / r``; 4 is an ``r`` above one; 3 is an ``r`` of each row, some above one.
+Rules are ``sparsemax``; ``entmax15``; ``general`` for any other ``r`` up to one, whose unknown is
+``level = -log(c) / r``; ``above_2`` for an ``r`` above one, which is an ``α`` above two; ``by_row``
+for an ``r`` of each row, some above one.
 
 Solvers look at ``held`` entries with ``HELD``, else they read whole ``rows`` in each pass. Newton's
 method takes two to ten passes; loops are bounded by 64.
@@ -61,14 +62,14 @@ def _sums(held, rows, unknown, other, RULE: tl.constexpr, N: tl.constexpr, HELD:
     first, second = tl.zeros(unknown.shape, held.dtype), tl.zeros(unknown.shape, held.dtype)
     for start in range(0, N if HELD else rows.n, N):
         w = held if HELD else read_scaled(rows, start, N, held.dtype)
-        if RULE == 1 or RULE == 2:
+        if RULE == "sparsemax" or RULE == "entmax15":
             kept = _kept(w, unknown, other)
             first += tl.sum(kept, 1)
-            second += tl.sum((kept > 0.0).to(w.dtype) if RULE == 1 else kept * kept, 1)
+            second += tl.sum((kept > 0.0).to(w.dtype) if RULE == "sparsemax" else kept * kept, 1)
         else:
             below = tl.maximum(w * unknown[:, None], -1.0)
             height = below + 1.0
-            if RULE == 0:
+            if RULE == "general":
                 slope = power(below, height, (other - 1.0)[:, None])
                 share = slope * height
             else:  # the exponent of the slope is negative; the share is bounded
@@ -82,7 +83,7 @@ def _sums(held, rows, unknown, other, RULE: tl.constexpr, N: tl.constexpr, HELD:
 @triton.jit
 def _excess(first, second, RULE: tl.constexpr):
     """Return the amount by which a Newton step lowers ``c``."""
-    if RULE == 1:
+    if RULE == "sparsemax":
         excess = (first - 1.0) / tl.maximum(second, 1.0)
     else:
         norm = tl.sqrt(second)
@@ -92,7 +93,7 @@ def _excess(first, second, RULE: tl.constexpr):
 
 @triton.jit
 def _rational_threshold(held, rows, c, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
-    """Return ``c`` for rules 1 and 2, descending from a bound, and the step still to take."""
+    """Return ``c`` of a rational rule, descending from a bound, and the step still to take."""
     tolerance, rest = 4.0 * epsilon(held.dtype), 0.0 * c
     excess, moves, passes = rest, c > 0.0, 0
     while any_of(moves):
@@ -114,7 +115,7 @@ def _rest(held, rows, c, rest, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.con
     mass, moves, passes = c, c > 0.0, 0
     while any_of(moves):
         first, second = _sums(held, rows, c, rest, RULE, N, HELD)
-        mass = first if RULE == 1 else second
+        mass = first if RULE == "sparsemax" else second
         moves = moves & (mass > 1.0 + 4.0 * epsilon(held.dtype)) & (passes < 64)
         rest = tl.where(moves, rest + _excess(first, second, RULE), rest)
         passes += 1
@@ -144,7 +145,7 @@ def _newton_level(held, rows, r, level, N: tl.constexpr, HELD: tl.constexpr):
     cut, moves, passes = 0.0 * level, r <= 1.0, 0
     while any_of(moves):
         growth = _growth(r, level).to(held.dtype)
-        first, second = _sums(held, rows, growth, inverse_r, 0, N, HELD)
+        first, second = _sums(held, rows, growth, inverse_r, "general", N, HELD)
         gap, cut = _gap_and_cut(level, r, first, second)
         following = level - logarithm(-cut, 1.0 - cut) / r
         moves = moves & (gap < -tolerance) & (following > level) & (passes < 64)
@@ -168,7 +169,7 @@ def _level_bracket(held, rows, r, N: tl.constexpr, HELD: tl.constexpr):
     moves = r > 1.0
     while any_of(moves):
         growth = tl.exp(tl.minimum(r * tried, 700.0))  # finite
-        first, second = _sums(held, rows, growth, inverse_r, 4, N, HELD)
+        first, second = _sums(held, rows, growth, inverse_r, "above_2", N, HELD)
         gap, cut = _gap_and_cut(tried, r, first, second)
         low = tl.where(moves, tl.maximum(low, tl.where(gap < 0.0, tried, tried - gap)), low)
         high = tl.where(moves, tl.minimum(high, tl.where(gap < 0.0, tried - gap, tried)), high)
@@ -274,15 +275,15 @@ def shares(w, unknown, step, r, RULE: tl.constexpr):
     For ``r <= 1`` the last step is applied to the differences ``w + c``, as in :func:`_kept`. For
     ``r > 1`` the two numbers are the lowest entry with mass and its height.
     """
-    if RULE == 1 or RULE == 2:
+    if RULE == "sparsemax" or RULE == "entmax15":
         share = _kept(w, unknown, step)
-        if RULE == 2:
+        if RULE == "entmax15":
             share = share * share
     else:
         below = tl.maximum(w * unknown[:, None], -1.0)
         height = tl.where(below > -1.0, tl.maximum((below + 1.0) - step[:, None], 0.0), 0.0)
         below = below - step[:, None]
-        if RULE != 0:
+        if RULE != "general":
             raised, above = _raised(w, unknown, step), (r > 1.0)[:, None]
             height, below = tl.where(above, raised, height), tl.where(above, raised - 1.0, below)
         share = power(below, height, (1.0 / r).to(w.dtype)[:, None])
@@ -295,11 +296,11 @@ def _has_mass(w, unknown, step, r, RULE: tl.constexpr):
 
     It may be below the lowest entry with mass for which these were found.
     """
-    if RULE == 1 or RULE == 2:
+    if RULE == "sparsemax" or RULE == "entmax15":
         height = (w + unknown) - step
     else:
         height = (tl.maximum(w * unknown, -1.0) + 1.0) - step
-        if RULE != 0:
+        if RULE != "general":
             height = tl.where(r > 1.0, (w - unknown) + step, height)
     return height > 0.0
 
@@ -333,7 +334,7 @@ def _solution(
     head = tl.zeros(r.shape, tl.float64)
     total = tl.zeros(r.shape, held.dtype)
     moment = total
-    if RULE == 1 or RULE == 2:
+    if RULE == "sparsemax" or RULE == "entmax15":
         bound, step = _rational_threshold(held, rows, bound, RULE, N, HELD)
         unknown = bound
         step, total = _rest(held, rows, unknown, step, RULE, N, HELD)
@@ -341,13 +342,13 @@ def _solution(
             head = ((1.0 - unknown.to(tl.float64)) + step.to(tl.float64)) / r
     else:
         unknown, step = total, total
-        if RULE != 4:
+        if RULE != "above_2":
             bound, cut = _newton_level(held, rows, r, bound, N, HELD)
             unknown, step = _growth(r, bound).to(held.dtype), cut.to(held.dtype)
             if LOSS:  # c is (1 - cut) e^{-r level}
                 decay = expm1(-r * bound)
                 head = ((1.0 + decay) * cut - decay) / r
-        if RULE != 0:
+        if RULE != "general":
             low, high = _level_bracket(held, rows, r, N, HELD)
             base = _base(held, rows, r, low, high, N, HELD)
             height = _base_height(held, rows, r, base, low, N, HELD)
@@ -355,7 +356,7 @@ def _solution(
             step = tl.where(r > 1.0, height, step)
             if LOSS:
                 head = ((1.0 - height) + base) / r
-    if LOSS or (RULE != 1 and RULE != 2):
+    if LOSS or (RULE != "sparsemax" and RULE != "entmax15"):
         total = moment
         for start in range(0, N if HELD else rows.n, N):
             w = held if HELD else read_scaled(rows, start, N, held.dtype)
@@ -381,7 +382,7 @@ def solve_rows(
         The held entries, scaled, the :class:`Solution`, and whether other entries have mass.
     """
     held = scaled(selected.scores, rows.shift, rows.scale, COMPUTE)
-    if RULE == 1 or RULE == 2:
+    if RULE == "sparsemax" or RULE == "entmax15":
         bound = tl.full(r.shape, 1.0, COMPUTE)
     else:
         bound = tl.zeros(r.shape, tl.float64)
@@ -439,11 +440,11 @@ def forward_kernel(
     bad = selected.bad | ((order >= 0.0) == 0)
     top = clamped(selected.top, scores.dtype.element_ty)
     within = ScaledRows(rows.base, rows.inside, n, top, r)
-    if RULE == 4:
-        _solve(selected, within, out, r, bad, 4, tl.float64, N, HELD)
-    elif RULE != 3:
+    if RULE == "above_2":
+        _solve(selected, within, out, r, bad, "above_2", tl.float64, N, HELD)
+    elif RULE != "by_row":
         _solve(selected, within, out, r, bad, RULE, NARROW, N, HELD)
     elif any_of(r > 1.0):
-        _solve(selected, within, out, r, bad, 3, tl.float64, N, HELD)
+        _solve(selected, within, out, r, bad, "by_row", tl.float64, N, HELD)
     else:
-        _solve(selected, within, out, r, bad, 0, NARROW, N, HELD)
+        _solve(selected, within, out, r, bad, "general", NARROW, N, HELD)

@@ -39,7 +39,7 @@ def _forward(scores: Tensor, lam: float, *, ranks: bool) -> tuple[Tensor, Tensor
         # Sparsemax projects the levels onto the simplex, in the precision of `probs`.
         run_tiles(
             forward_kernel, policy.SELECTED, probs.element_size(), levels, probs[part],
-            *parameter_of(1.0), RULE=1,
+            *parameter_of(1.0), RULE="sparsemax",
         )  # fmt: skip
     return probs.view(scores.shape), groups.view(scores.shape)
 

@@ -31,7 +31,7 @@ def parameter_of(parameter: float | Tensor) -> tuple[Tensor | int, int]:
 
 
 def run_tiles(
-    kernel: Any, work: policy.Work, itemsize: int, rows: Tensor, *arguments: Argument, **flags: int
+    kernel: Any, work: policy.Work, itemsize: int, rows: Tensor, *arguments: Argument, **flags: Any
 ) -> None:
     """Launch a tiled kernel for all rows; their number and length are appended to its arguments.
 
@@ -53,7 +53,7 @@ def run_tiles(
 
 
 def run(
-    kernel: Any, programs: int, warps: int, first: Tensor, *arguments: Argument, **constants: int
+    kernel: Any, programs: int, warps: int, first: Tensor, *arguments: Argument, **constants: Any
 ) -> None:
     """Launch a kernel on the device of its first argument, unless the grid is empty.
 

@@ -6,7 +6,7 @@ From these numbers, the backward pass computes ``p`` anew: it reads scores and w
 bytes for each entry in single precision. Rows whose target is ignored are not read. Softmax streams
 longer rows: its sum follows the largest score so far.
 
-Rules are those of ``entmax_solver.py``; 5 is softmax. With ``p^r = w + c`` on the support,
+Rules are those of ``entmax_solver.py``, and ``softmax``. With ``p^r = w + c`` on the support,
 ``<p, z> - Ω(p)`` is ``(Σ p w + (1 - c) / r) / (1 + r)`` above the largest score.
 """
 
@@ -83,7 +83,7 @@ def loss_kernel(
     chosen = tl.load(rows.base + target, mask=counted & is_class, other=float("nan"))
     NARROW: tl.constexpr = scores.dtype.element_ty
     COMPUTE: tl.constexpr = thresholds.dtype.element_ty
-    if RULE == 5:
+    if RULE == "softmax":
         _, top, total, bad = _survey_exponentials(rows, N, HELD)
         best = tl.log(total.to(tl.float64))
         unknown, step = tl.zeros(top.shape, COMPUTE), tl.zeros(top.shape, COMPUTE)
@@ -129,7 +129,7 @@ def loss_backward_kernel(
     base, out = scores + numbers * n, rows_of(out, count, n, M)
     r = row_parameters(parameter, 0, count, M)
     for start in range(0, n, N):
-        if RULE == 5:
+        if RULE == "softmax":
             z = read(Rows(base, counted, n), start, N, -float("inf"))
             share = _exponentials(z, top)
         else:
