@@ -16,11 +16,10 @@ from repro.mappings.kernels.cuda.boxes import (
     bracket_of,
     capped,
     capped_shares,
-    joined_surveys,
     line_threshold,
     load_boxes,
     softmax_threshold,
-    survey_boxes,
+    survey_bounded,
 )
 from repro.mappings.kernels.cuda.launch import bits, parameter_of, run_tiles
 from repro.mappings.kernels.cuda.rows import (
@@ -101,6 +100,25 @@ def _masses(upper, score, bound, anchor, offset):
     return tl.sum(tl.where(full, share, 0.0), 1), tl.sum(tl.where(full, 0.0, share), 1)
 
 
+@triton.jit
+def _free_factor(boxes, anchor, offset, N: tl.constexpr, HELD: tl.constexpr):
+    """Return the factor of interior shares of constrained softmax that makes rows sum to the limit.
+
+    It removes the rounding of the threshold.
+    """
+    score, bound = capped(boxes, boxes.score, boxes.upper, "csoftmax")
+    spent, free_mass = _masses(boxes.upper, score, bound, anchor, offset)
+    if not HELD:
+        for start in range(N, boxes.scores.n, N):
+            chunk, upper = load_boxes(boxes.scores, boxes.uppers, start, "csoftmax", N)
+            score, bound = capped(boxes, chunk, upper, "csoftmax")
+            full, free = _masses(upper, score, bound, anchor, offset)
+            spent, free_mass = spent + full, free_mass + free
+    left = tl.maximum(boxes.limit - spent, 0.0)
+    some = free_mass > 0.0
+    return tl.where(some, left / tl.where(some, free_mass, 1.0), 1.0)
+
+
 @triton.jit(do_not_specialize=["parameter", "stride", "slack", "count"])
 def bounded_kernel(
     scores, uppers, probs, kkt_statuses, parameter, stride, slack, count, n,
@@ -123,45 +141,29 @@ def bounded_kernel(
     tolerance = as_double(slack)
     score, upper = load_boxes(scores, uppers, 0, MAPPING, N)
     slack, mass = tolerance.to(NARROW), total.to(NARROW)
-    survey = survey_boxes(score, upper, slack, mass)
-    if not HELD:
-        for start in range(N, n, N):
-            chunk, bound = load_boxes(scores, uppers, start, MAPPING, N)
-            survey = joined_surveys(survey, survey_boxes(chunk, bound, slack, mass))
+    survey = survey_bounded(score, upper, scores, uppers, slack, mass, MAPPING, N, HELD)
     available = survey.available
     short = (available < total - tolerance) & (survey.allowed > 0)
     bad = (survey.faults > 0) | short | ((total >= 0.0) == 0)
     tight = available <= total
     limit = tl.where(bad | tight, 0.0, total).to(NARROW)
     low, high, peak = bracket_of(survey.low, survey.high, limit, MAPPING)
-    boxes = BoundedRows(score, upper, scores, uppers, peak)
-    # Find the threshold of every row with a positive limit. The interior shares of softmax are then
-    # multiplied by a factor that makes them sum to exactly the remaining mass.
+    boxes = BoundedRows(score, upper, scores, uppers, limit, peak)
     if MAPPING == "csoftmax":
-        anchor, offset = softmax_threshold(boxes, limit, N, HELD)
-        finite, bound = capped(score, upper, limit, peak, MAPPING)
-        spent, free_mass = _masses(upper, finite, bound, anchor, offset)
-        if not HELD:
-            for start in range(N, n, N):
-                chunk, above = load_boxes(scores, uppers, start, MAPPING, N)
-                finite, bound = capped(chunk, above, limit, peak, MAPPING)
-                a, b = _masses(above, finite, bound, anchor, offset)
-                spent, free_mass = spent + a, free_mass + b
-        left = tl.maximum(limit - spent, 0.0)
-        some = free_mass > 0.0
-        ratio = tl.where(some, left / tl.where(some, free_mass, 1.0), 1.0)
+        anchor, offset = softmax_threshold(boxes, N, HELD)
+        factor = _free_factor(boxes, anchor, offset, N, HELD)
     else:
         # No entry gets more than the limit, whatever its bound.
         room = tl.minimum(available, survey.allowed * total).to(NARROW)
-        anchor, offset = line_threshold(boxes, limit, room, low, high, MAPPING, N, HELD)
+        anchor, offset = line_threshold(boxes, room, low, high, MAPPING, N, HELD)
     for start in range(0, n, N):
         if not HELD:
             score, upper = load_boxes(scores, uppers, start, MAPPING, N)
         allowed = score != -float("inf")
-        finite, bound = capped(score, upper, limit, peak, MAPPING)
+        finite, bound = capped(boxes, score, upper, MAPPING)
         share, full = _shares(upper, finite, bound, anchor, offset, MAPPING)
         if MAPPING == "csoftmax":
-            share = tl.where(full, share, tl.minimum(share * ratio[:, None], bound))
+            share = tl.where(full, share, tl.minimum(share * factor[:, None], bound))
             full = full | (share >= bound)
         share = tl.where(tight[:, None], tl.maximum(upper, 0.0), share)
         full = allowed & (upper >= 0.0) & (full | tight[:, None])

@@ -22,6 +22,7 @@ class BoundedRows(NamedTuple):
         upper: first chunk of the bounds, zero where the score is ``-inf``.
         scores: rows of all scores.
         uppers: rows of all bounds.
+        limit: the sum of each row to reach, zero where no threshold is searched for.
         peak: finite number of each row that replaces infinite scores.
     """
 
@@ -29,6 +30,7 @@ class BoundedRows(NamedTuple):
     upper: Any
     scores: Any
     uppers: Any
+    limit: Any
     peak: Any
 
 
@@ -54,6 +56,14 @@ class Line(NamedTuple):
     left: Any
     up: Any
     down: Any
+
+
+class Full(NamedTuple):
+    """Mass and number of the entries at their bounds, and the largest other score."""
+
+    mass: Any
+    count: Any
+    top: Any
 
 
 class Bracket(NamedTuple):
@@ -88,7 +98,7 @@ def load_boxes(scores, uppers, start, MAPPING: tl.constexpr, N: tl.constexpr):
 
 
 @triton.jit
-def survey_boxes(score, upper, slack, total):
+def _survey(score, upper, slack, total):
     """Return the :class:`Survey` of a chunk."""
     largest = largest_of(score.dtype)
     allowed = score != -float("inf")
@@ -103,12 +113,22 @@ def survey_boxes(score, upper, slack, total):
 
 
 @triton.jit
-def joined_surveys(one, other):
-    """Return the :class:`Survey` of two chunks."""
-    return Survey(
-        one.available + other.available, tl.minimum(one.low, other.low),
-        tl.maximum(one.high, other.high), one.allowed + other.allowed, one.faults + other.faults,
-    )  # fmt: skip
+def survey_bounded(
+    score, upper, scores, uppers, slack, total,
+    MAPPING: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
+):  # fmt: skip
+    """Return the :class:`Survey` of whole rows, whose first chunk has been read."""
+    survey = _survey(score, upper, slack, total)
+    if not HELD:
+        for start in range(N, scores.n, N):
+            chunk, bound = load_boxes(scores, uppers, start, MAPPING, N)
+            other = _survey(chunk, bound, slack, total)
+            survey = Survey(
+                survey.available + other.available,
+                tl.minimum(survey.low, other.low), tl.maximum(survey.high, other.high),
+                survey.allowed + other.allowed, survey.faults + other.faults,
+            )  # fmt: skip
+    return survey
 
 
 @triton.jit
@@ -130,20 +150,20 @@ def bracket_of(low, high, limit, MAPPING: tl.constexpr):
 
 
 @triton.jit
-def capped(scores, upper, limit, peak, MAPPING: tl.constexpr):
-    """Return scores of at most ``peak`` and nonnegative bounds, in projections up to ``limit``."""
-    score = tl.minimum(scores, peak[:, None])
+def capped(boxes, score, upper, MAPPING: tl.constexpr):
+    """Return scores of at most the peak and nonnegative bounds, in projections up to the limit."""
+    score = tl.minimum(score, boxes.peak[:, None])
     bound = tl.where(upper > 0.0, upper, 0.0)
     if MAPPING != "csoftmax":
-        bound = tl.minimum(bound, limit[:, None])
+        bound = tl.minimum(bound, boxes.limit[:, None])
     return score, bound
 
 
 @triton.jit
-def load_capped(boxes, start, limit, MAPPING: tl.constexpr, N: tl.constexpr):
+def _load_capped(boxes, start, MAPPING: tl.constexpr, N: tl.constexpr):
     """Read the finite scores and nonnegative bounds of a chunk; see :func:`capped`."""
     score, upper = load_boxes(boxes.scores, boxes.uppers, start, MAPPING, N)
-    return capped(score, upper, limit, boxes.peak, MAPPING)
+    return capped(boxes, score, upper, MAPPING)
 
 
 @triton.jit
@@ -162,15 +182,13 @@ def _line(score, bound, anchor, offset):
 
 
 @triton.jit
-def _row_line(
-    boxes, limit, anchor, offset, MAPPING: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
-):
+def _row_line(boxes, anchor, offset, MAPPING: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
     """Return the :class:`Line` of whole rows."""
-    score, bound = capped(boxes.score, boxes.upper, limit, boxes.peak, MAPPING)
+    score, bound = capped(boxes, boxes.score, boxes.upper, MAPPING)
     line = _line(score, bound, anchor, offset)
     if not HELD:
         for start in range(N, boxes.scores.n, N):
-            score, bound = load_capped(boxes, start, limit, MAPPING, N)
+            score, bound = _load_capped(boxes, start, MAPPING, N)
             other = _line(score, bound, anchor, offset)
             line = Line(
                 line.spent + other.spent, line.mass + other.mass,
@@ -233,7 +251,7 @@ def _line_start(limit, available, low, high):
 
 @triton.jit
 def line_threshold(
-    boxes, limit, available, low, high, MAPPING: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
+    boxes, available, low, high, MAPPING: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
 ):
     """Return ``τ = a + δ`` with ``Σ clip(z - τ, 0, u)`` equal to the limit.
 
@@ -253,6 +271,7 @@ def line_threshold(
     from the first width to its ``n``-th part; or where no other ``τ`` can be represented. Five to
     ten steps are usual.
     """
+    limit = boxes.limit
     # The lower end is itself rounded, and bounds may be less than that.
     low = tl.maximum(low - 2.0 * epsilon(low.dtype) * tl.abs(low), -largest_of(low.dtype))
     anchor = tl.where(limit > 0.0, _line_start(limit, available, low, high), high)
@@ -262,7 +281,7 @@ def line_threshold(
     offset, stalled, best, widest = zero, zero, zero + float("inf"), zero + float("inf")
     moves = limit > 0.0
     while any_of(moves):
-        line = _row_line(boxes, limit, anchor, offset, MAPPING, N, HELD)
+        line = _row_line(boxes, anchor, offset, MAPPING, N, HELD)
         excess = line.mass - (limit - line.spent)
         bracket = _narrowed(bracket, anchor, offset, excess)
         newton, room, flat = _newton_step(line, excess)
@@ -300,24 +319,50 @@ def capped_shares(score, bound, anchor, offset):
 
 
 @triton.jit
-def _full_entries(score, bound, anchor, offset):
-    """Return the mass and the number of entries at their bounds, and the largest other score."""
+def _full(score, bound, anchor, offset):
+    """Return :class:`Full` of a chunk."""
     _share, full = capped_shares(score, bound, anchor, offset)
     free = (bound > 0.0) & (full == 0)
     top = tl.max(tl.where(free, score, -float("inf")), 1)
-    return tl.sum(tl.where(full, bound, 0.0), 1), tl.sum(full.to(tl.int32), 1), top
+    return Full(tl.sum(tl.where(full, bound, 0.0), 1), tl.sum(full.to(tl.int32), 1), top)
+
+
+@triton.jit
+def _row_full(boxes, anchor, offset, N: tl.constexpr, HELD: tl.constexpr):
+    """Return :class:`Full` of whole rows."""
+    score, bound = capped(boxes, boxes.score, boxes.upper, "csoftmax")
+    full = _full(score, bound, anchor, offset)
+    if not HELD:
+        for start in range(N, boxes.scores.n, N):
+            score, bound = _load_capped(boxes, start, "csoftmax", N)
+            other = _full(score, bound, anchor, offset)
+            top = tl.maximum(full.top, other.top)
+            full = Full(full.mass + other.mass, full.count + other.count, top)
+    return full
 
 
 @triton.jit
 def _free_sum(score, bound, anchor, offset, top):
-    """Return ``Σ exp(z - top)`` over the entries below their bounds."""
+    """Return ``Σ exp(z - top)`` over the entries of a chunk below their bounds."""
     _share, full = capped_shares(score, bound, anchor, offset)
     free = (bound > 0.0) & (full == 0)
     return tl.sum(tl.where(free, tl.exp(tl.minimum(score - top[:, None], 0.0)), 0.0), 1)
 
 
 @triton.jit
-def softmax_threshold(boxes, limit, N: tl.constexpr, HELD: tl.constexpr):
+def _row_free_sum(boxes, anchor, offset, top, N: tl.constexpr, HELD: tl.constexpr):
+    """Return ``Σ exp(z - top)`` over the entries of whole rows below their bounds."""
+    score, bound = capped(boxes, boxes.score, boxes.upper, "csoftmax")
+    total = _free_sum(score, bound, anchor, offset, top)
+    if not HELD:
+        for start in range(N, boxes.scores.n, N):
+            score, bound = _load_capped(boxes, start, "csoftmax", N)
+            total += _free_sum(score, bound, anchor, offset, top)
+    return total
+
+
+@triton.jit
+def softmax_threshold(boxes, N: tl.constexpr, HELD: tl.constexpr):
     """Return ``τ = a + δ`` with ``Σ min(exp(z - τ), u)`` equal to the limit.
 
     Given the entries at their bounds, ``τ`` is that of softmax over the others. The mass is concave
@@ -328,6 +373,7 @@ def softmax_threshold(boxes, limit, N: tl.constexpr, HELD: tl.constexpr):
     ends when the residual or the bracket is within rounding; one of them is halved by every second
     step.
     """
+    limit = boxes.limit
     tolerance, wanted = 4.0 * epsilon(limit.dtype), limit.to(tl.float64)
     anchor = tl.full(limit.shape, largest_of(limit.dtype), limit.dtype)
     offset = tl.zeros(limit.shape, limit.dtype)
@@ -336,21 +382,10 @@ def softmax_threshold(boxes, limit, N: tl.constexpr, HELD: tl.constexpr):
     before = tl.full(limit.shape, -1, tl.int32)
     moves = limit > 0.0
     while any_of(moves):
-        score, bound = capped(boxes.score, boxes.upper, limit, boxes.peak, "csoftmax")
-        spent, count, top = _full_entries(score, bound, anchor, offset)
-        if not HELD:
-            for start in range(N, boxes.scores.n, N):
-                score, bound = load_capped(boxes, start, limit, "csoftmax", N)
-                a, b, c = _full_entries(score, bound, anchor, offset)
-                spent, count, top = spent + a, count + b, tl.maximum(top, c)
-        top = clamped(top, limit.dtype)
-        score, bound = capped(boxes.score, boxes.upper, limit, boxes.peak, "csoftmax")
-        total = _free_sum(score, bound, anchor, offset, top)
-        if not HELD:
-            for start in range(N, boxes.scores.n, N):
-                score, bound = load_capped(boxes, start, limit, "csoftmax", N)
-                total += _free_sum(score, bound, anchor, offset, top)
-        left = (limit - spent).to(tl.float64)
+        full = _row_full(boxes, anchor, offset, N, HELD)
+        top = clamped(full.top, limit.dtype)
+        total = _row_free_sum(boxes, anchor, offset, top, N, HELD)
+        left = (limit - full.mass).to(tl.float64)
         mass = top.to(tl.float64) + tl.log(tl.maximum(total.to(tl.float64), 1e-300))
         excess = tl.where(total > 0.0, tl.exp(tl.minimum(mass - tau, 80.0)), 0.0) - left
         size = tl.abs(excess)
@@ -364,10 +399,10 @@ def softmax_threshold(boxes, limit, N: tl.constexpr, HELD: tl.constexpr):
         far = tl.where(low > -float("inf"), 0.5 * (low + high), tau - stretch * (tau - newton))
         inside = narrow | ((newton >= low) & (newton <= high))
         following = tl.where(fast & inside, newton, far)
-        moves = moves & (count != before) & (some | ((excess > 0.0) & (narrow == 0)))
+        moves = moves & (full.count != before) & (some | ((excess > 0.0) & (narrow == 0)))
         moves = moves & (following != tau)
         tau = tl.where(moves, following, tau)
-        before = tl.where(following == newton, count, -1)
+        before = tl.where(following == newton, full.count, -1)
         anchor = tl.where(moves, tau.to(limit.dtype), anchor)
         offset = tl.where(moves, (tau - anchor.to(tl.float64)).to(limit.dtype), offset)
         moves = moves & (narrow == 0)

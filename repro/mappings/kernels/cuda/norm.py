@@ -4,6 +4,8 @@ Memory traffic is at least one read and one write of every entry forward, two re
 backward; 8 and 12 bytes in single precision.
 """
 
+from typing import Any, NamedTuple
+
 import torch
 import triton
 import triton.language as tl
@@ -144,13 +146,22 @@ def _load_pair(probs, grads, start, N: tl.constexpr):
     return share, read_where(grads, share > 0.0, start, N)
 
 
+class _PnormSums(NamedTuple):
+    """Sums over a row of ``y^p``, ``y^{2-p}``, ``y^{2-p} g`` and ``y g``."""
+
+    powers: Any
+    slopes: Any
+    tilted: Any
+    inner: Any
+
+
 @triton.jit
 def _pnorm_sums(share, grad, p):
-    """Return ``Σ y^p``, ``Σ y^{2-p}``, ``Σ y^{2-p} g`` and ``<y, g>`` of a tile."""
+    """Return the :class:`_PnormSums` of a chunk."""
     support, logs = share > 0.0, logarithms(share)
     powers = tl.sum(tl.where(support, tl.exp(p * logs), 0.0), 1)
     slope = tl.where(support, tl.exp((2.0 - p) * logs), 0.0)
-    return powers, tl.sum(slope, 1), tl.sum(slope * grad, 1), tl.sum(share * grad, 1)
+    return _PnormSums(powers, tl.sum(slope, 1), tl.sum(slope * grad, 1), tl.sum(share * grad, 1))
 
 
 @triton.jit(do_not_specialize=["parameter", "count"])
@@ -165,20 +176,24 @@ def pnorm_backward_kernel(
     probs, grads = rows_of(probs, count, n, M), rows_of(grads, count, n, M)
     out = rows_of(out, count, n, M)
     share, grad = _load_pair(probs, grads, 0, N)
-    powers, slopes, tilted, inner = _pnorm_sums(share, grad, p)
+    sums = _pnorm_sums(share, grad, p)
     if not HELD:
         for start in range(N, n, N):
             share, grad = _load_pair(probs, grads, start, N)
-            a, b, c, d = _pnorm_sums(share, grad, p)
-            powers, slopes, tilted, inner = powers + a, slopes + b, tilted + c, inner + d
-    logs = tl.log(tl.where(powers > 0.0, powers, 1.0)) / p
+            more = _pnorm_sums(share, grad, p)
+            sums = _PnormSums(
+                sums.powers + more.powers, sums.slopes + more.slopes,
+                sums.tilted + more.tilted, sums.inner + more.inner,
+            )  # fmt: skip
+    logs = tl.log(tl.where(sums.powers > 0.0, sums.powers, 1.0)) / p
     scale = tl.exp((p - 2.0) * logs) / (p - 1.0)
     kappa = (2.0 - p) / (p - 1.0) * tl.exp(-2.0 * logs)
-    total = scale * slopes - kappa
-    mean = (scale * tilted - kappa * inner) / tl.where(total > 0.0, total, 1.0)
+    total = scale * sums.slopes - kappa
+    mean = (scale * sums.tilted - kappa * sums.inner) / tl.where(total > 0.0, total, 1.0)
+    inner = sums.inner - mean
     for start in range(0, n, N):
         if not HELD:
             share, grad = _load_pair(probs, grads, start, N)
         slope = scale[:, None] * tl.exp((2.0 - p) * logarithms(share))
-        moved = slope * (grad - mean[:, None]) - kappa[:, None] * share * (inner - mean)[:, None]
+        moved = slope * (grad - mean[:, None]) - kappa[:, None] * share * inner[:, None]
         write(out, start, N, tl.where(share > 0.0, moved, 0.0))
