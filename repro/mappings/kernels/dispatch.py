@@ -46,7 +46,7 @@ _PRECISIONS = (torch.float32, torch.float64)
 _TYPES = (Tensor, torch.nn.Parameter, FakeTensor)
 _library = torch.library.Library("repro", "DEF")
 launchers: dict[tuple[str, str], Callable[..., Any]] = {}
-"""Launchers by device type and operator: stubs, until their first call imports the real ones."""
+"""Launchers by device type and operator, which import their kernels when they are first called."""
 references: dict[str, Callable[..., Any]] = {}
 """Operators in PyTorch."""
 computed_by: dict[str, str] = {}
@@ -275,42 +275,33 @@ def replaced() -> dict[str, str]:
     return {name: code for name, code in sorted(computed_by.items()) if code != "kernel"}
 
 
-def _stub(device: str, family: str, name: str) -> Callable[..., Any]:
-    """Return a launcher that imports the real one, replaces itself by it and calls it."""
-
-    def import_and_launch(*arguments: Any) -> Any:
-        found: Callable[..., Any]
-        if device == "cuda":
-            found = CudaLauncher(family, name)
-            result = found(*arguments)
-        else:
-            found, result = _first_call(family, name, arguments)
-        launchers[device, name] = found
-        return result
-
-    return import_and_launch
-
-
 def is_compiler_error(error: Exception) -> bool:
     """Return whether numba could not be imported, or could not compile or cache a function."""
     compiler = type(error).__module__.startswith(("numba", "llvmlite"))
     return compiler or isinstance(error, ImportError | OSError)
 
 
-def _first_call(family: str, name: str, arguments: Any) -> tuple[Callable[..., Any], Any]:
-    """Return the launcher of a CPU kernel and its result, in PyTorch if it does not compile."""
-    try:
-        found = getattr(import_module(f"repro.mappings.kernels.cpu.{family}"), name)
-        result, code = found(*arguments), "kernel"
-    except Exception as error:
-        if not is_compiler_error(error):  # the launcher refused its arguments
-            raise
-        code = first_line(error)
-        reject(name, "cpu", code, error)
-        found = fallback(name)
-        result, code = found(*arguments), f"PyTorch ({code})"
-    computed_by[f"{name} cpu"] = code
-    return found, result
+def _cpu_stub(family: str, name: str) -> Callable[..., Any]:
+    """Return a launcher that imports that of a CPU kernel, replaces itself by it and calls it.
+
+    Where the kernel does not compile, that is a launcher of the operator in PyTorch.
+    """
+
+    def import_and_launch(*arguments: Any) -> Any:
+        try:
+            found = getattr(import_module(f"repro.mappings.kernels.cpu.{family}"), name)
+            result, code = found(*arguments), "kernel"
+        except Exception as error:
+            if not is_compiler_error(error):  # the launcher refused its arguments
+                raise
+            code = first_line(error)
+            reject(name, "cpu", code, error)
+            found = fallback(name)
+            result, code = found(*arguments), f"PyTorch ({code})"
+        launchers["cpu", name], computed_by[f"{name} cpu"] = found, code
+        return result
+
+    return import_and_launch
 
 
 def _through_table(device: str, name: str) -> Callable[..., Any]:
@@ -327,7 +318,8 @@ def _define(family: str, schema: str, empty_results: Callable[..., Any]) -> None
     name = schema[: schema.index("(")]
     _library.define(schema, tags=torch.Tag.pt2_compliant_tag)
     for device in _ONE_DEVICE.get(name.removesuffix("_backward"), ("cpu", "cuda")):
-        launchers[device, name] = _stub(device, family, name)
+        stub = CudaLauncher if device == "cuda" else _cpu_stub
+        launchers[device, name] = stub(family, name)
         _library.impl(name, _through_table(device, name), device.upper())
     torch.library.register_fake(f"repro::{name}", empty_results, lib=_library)
 

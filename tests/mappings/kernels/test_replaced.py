@@ -136,7 +136,7 @@ def test_cpu_kernels_that_do_not_compile(monkeypatch, error):
     from repro.mappings.kernels.cpu import norm
 
     monkeypatch.setattr(norm, "sq_pnorm_max_forward", broken)
-    stub = dispatch._stub("cpu", "norm", "sq_pnorm_max_forward")
+    stub = dispatch._cpu_stub("norm", "sq_pnorm_max_forward")
     monkeypatch.setitem(dispatch.launchers, ("cpu", "sq_pnorm_max_forward"), stub)
     scores = torch.tensor([[0.3, 0.1, -2.0]])
     with pytest.warns(RuntimeWarning, match="sq_pnorm_max_forward"):
