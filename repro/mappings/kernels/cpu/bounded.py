@@ -2,8 +2,7 @@
 
 Rows are checked and solved one by one in double precision if they are special (NaN, infinite
 scores, bounds below zero), if their bounds hardly exceed the total, or if single precision does not
-reach the total. Results include the KKT status of each entry: 0 at zero, 1 strictly
-inside its bounds, 2 at its upper bound.
+reach the total. Results include the KKT status of each entry; see :func:`_write`.
 """
 
 import math
@@ -14,8 +13,7 @@ import torch
 from torch import Tensor
 
 from repro.mappings.kernels.cpu import blocks, simd
-from repro.mappings.kernels.cpu.bounded_blocks import new_bounded_block, take_bounded, write_bounded
-from repro.mappings.kernels.cpu.compile import inline, kernel, matrix, vector
+from repro.mappings.kernels.cpu.compile import allocating, inline, kernel, matrix, vector
 from repro.mappings.kernels.cpu.csoftmax import csoftmax_share, solve_csoftmax
 from repro.mappings.kernels.cpu.csparsemax import csparsemax_share, solve_csparsemax
 from repro.mappings.kernels.cpu.parallel import run
@@ -43,6 +41,110 @@ class Problem(NamedTuple):
     slack: Any  # tolerance for negative bounds, and for bounds that sum to less than the total
     probs: Any  # output, shape (rows, n)
     kkt_status: Any  # output for the KKT status of the entries, shape (rows, n)
+
+
+class Block(NamedTuple):
+    """Workspace for rows under bounds that are solved together, as in ``blocks.py``."""
+
+    w: Any  # scores, column by column
+    u: Any  # bounds of ``w``
+    scores: Any  # scores, row by row
+    bounds: Any  # bounds of ``scores``
+    few_w: Any  # undecided scores, column by column; in a tile they replace ``w``
+    few_u: Any  # bounds of ``few_w``
+    few_scores: Any  # undecided scores, row by row
+    few_bounds: Any  # bounds of ``few_scores``
+    ends: Any  # end of each row's list in ``few_scores``
+    unusual: Any  # number of entries of each row that need checks
+    totals: Any  # required sum of each row
+    near: Any  # leading part of each threshold; for csoftmax the base of the exponentials
+    rest: Any  # the threshold less its leading part; for csoftmax the ratio ``ρ``
+    low: Any  # lower bounds of thresholds
+    high: Any  # upper bounds of thresholds
+    met: Any  # sum of the bounds that are known to be met
+    more: Any  # rounding error of ``met``
+    solved: Any  # positive for rows with a solution
+    in_lanes: bool  # whether this is a tile
+
+
+@allocating
+def _new_block(rows, like, in_lanes):
+    """Allocate a block for ``rows`` in the precision of ``like``; a tile if ``in_lanes``."""
+    width = blocks.width_of(like)
+    lists = np.empty((4, blocks.stride_of(rows) * (width if in_lanes else 1)), like.dtype)
+    columns = np.empty((2, lists.shape[1] if in_lanes else 1), like.dtype)
+    numbers = np.zeros((9, width), like.dtype)
+    w, u, few_w, few_u = lists[0], lists[1], lists[2], lists[3]
+    if in_lanes:
+        w, u, few_w, few_u = columns[0], columns[1], columns[0], columns[1]
+    return Block(
+        w=w, u=u, scores=lists[0], bounds=lists[1], few_w=few_w, few_u=few_u,
+        few_scores=lists[2], few_bounds=lists[3], ends=np.zeros(width, np.int64),
+        unusual=numbers[0], totals=numbers[1], near=numbers[2], rest=numbers[3], low=numbers[4],
+        high=numbers[5], met=numbers[6], more=numbers[7], solved=numbers[8], in_lanes=in_lanes,
+    )  # fmt: skip
+
+
+@inline
+def _take(block, rows, uppers, totals, slack, first, last):
+    """Fill a block with rows and their bounds.
+
+    Lanes past row ``last`` repeat it. Totals and bounds are given for each row or once for all
+    rows. In the block, bounds are nonnegative, forbidden entries have the score ``-inf``, and
+    scores of ``inf`` become the largest number. ``unusual`` counts entries that need checks.
+
+    Returns:
+        The number of columns, the largest score with a positive bound, and the sum of the bounds.
+    """
+    width, stride, size = blocks.width_of(block.w), blocks.stride_of(rows), rows.shape[1]
+    largest = np.finfo(rows.dtype).max
+    line = max(width, blocks.LINE) if block.in_lanes else blocks.LINE * width
+    end = (size + line - 1) // line * line
+    for k in range(width if block.in_lanes else 1):
+        i = min(first + k, last)
+        row, upper, unusual = rows[i], uppers[i if uppers.shape[0] > 1 else 0], 0
+        for j in range(0, end, width):
+            score = simd.load_first_as(block.w, row, j, size - j, -math.inf)
+            bound = simd.load_first_as(block.w, upper, j, size - j, 0.0)
+            usual = ((bound >= -slack) & (score < math.inf)) | (score == -math.inf)
+            unusual += width - simd.count(usual)
+            allowed = (bound >= 0.0) & (score > -math.inf)
+            score = simd.where(allowed, simd.minimum(score, largest), -math.inf)
+            simd.store(block.scores, k * stride + j, score)
+            simd.store(block.bounds, k * stride + j, simd.where(allowed, bound, 0.0))
+        block.unusual[k], block.totals[k] = unusual, totals[i if totals.shape[0] > 1 else 0]
+    if not block.in_lanes:
+        block.unusual[:], block.totals[:] = block.unusual[0], block.totals[0]
+        columns = end // width
+    else:
+        columns = (size + blocks.LINE - 1) // blocks.LINE * blocks.LINE
+        for j in range(0, end, width):
+            simd.transpose(block.scores, j, stride, block.w, j * width, width)
+            simd.transpose(block.bounds, j, stride, block.u, j * width, width)
+    top, room = simd.splat(block.w.dtype.type(-math.inf)), simd.splat(block.w.dtype.type(0))
+    for k in range(0, columns * width, width):
+        bound = simd.load(block.u, k)
+        top = simd.maximum(simd.where(bound > 0.0, simd.load(block.w, k), -math.inf), top)
+        room += bound
+    return columns, blocks.max_along_row(block, top), blocks.along_row(block, room)
+
+
+@inline
+def _write(block, k, start, share_of, probs, kkt_status):
+    """Write shares and KKT status of the ``k``-th row of a block, whose list begins at ``start``.
+
+    The status is 0 at zero, 1 strictly inside the bounds, 2 at the upper bound.
+    """
+    size, width = probs.shape[0], blocks.width_of(block.w)
+    near, rest = simd.splat(block.near[k]), simd.splat(block.rest[k])
+    for j in range(0, size, width):
+        score, bound = simd.load(block.scores, start + j), simd.load(block.bounds, start + j)
+        share, reaches = share_of(score, bound, near, rest)
+        full = reaches & (share >= bound)
+        simd.store_first(probs, j, size - j, simd.where(share < bound, share, bound))
+        simd.store_first(
+            kkt_status, j, size - j, simd.where(full, 2.0, simd.where(share > 0.0, 1.0, 0.0))
+        )
 
 
 @inline
@@ -78,7 +180,7 @@ def _settle(problem, i):
 def _solve(problem, block, first, stop, fallback):
     """Solve the rows of a block and mark those solved; in the fallback, accept any result."""
     rows = problem.rows
-    columns, top, room = take_bounded(
+    columns, top, room = _take(
         block, rows, problem.uppers, problem.totals, problem.slack, first, stop - 1
     )
     wanted, rounding = simd.load(block.totals, 0), rows.shape[1] * np.finfo(rows.dtype).eps
@@ -98,9 +200,9 @@ def _solve(problem, block, first, stop, fallback):
         probs, kkt_status = problem.probs[i], problem.kkt_status[i]
         if fallback or block.solved[k] > 0.0:
             if problem.r == 0.0:
-                write_bounded(block, k, at, csoftmax_share, probs, kkt_status)
+                _write(block, k, at, csoftmax_share, probs, kkt_status)
             else:
-                write_bounded(block, k, at, csparsemax_share, probs, kkt_status)
+                _write(block, k, at, csparsemax_share, probs, kkt_status)
 
 
 @inline
@@ -129,8 +231,8 @@ def _bounded_rows(
         rows.dtype.type(slack), matrix(probs, kind, stop, size),
         matrix(kkt_status, np.uint8(0), stop, size),
     )  # fmt: skip
-    block = new_bounded_block(rows, rows, short)
-    wide_row = new_bounded_block(rows, np.empty(0), False)
+    block = _new_block(rows, rows, short)
+    wide_row = _new_block(rows, np.empty(0), False)
     return _solve_rows(problem, block, wide_row, blocks.width_of(rows) if short else 1, start, stop)
 
 
