@@ -1,8 +1,6 @@
 """Launchers and kernels of distributions under upper bounds.
 
-The forward pass takes at least two reads (one for a budget), one write, and a byte for the KKT
-status of every entry, 13 bytes in single precision; the backward pass as much. The status is 0 at
-zero, 1 strictly inside the bounds, 2 at the upper bound.
+The KKT status of an entry is 0 at zero, 1 strictly inside the bounds, 2 at the upper bound.
 """
 
 import torch

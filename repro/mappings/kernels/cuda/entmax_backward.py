@@ -1,7 +1,6 @@
 """The kernel of the derivatives of α-entmax.
 
-A dense row takes at least two reads and one write of every entry, 12 bytes in single precision; the
-incoming gradient is read only where there is mass.
+The incoming gradient is read only where there is mass.
 
 Above ``α = 2`` the slopes ``s = p^{2-α}`` overflow, and where one of them dominates, a gradient
 less its mean weighted by ``s`` loses all digits. There, in double precision, slopes in the mean are

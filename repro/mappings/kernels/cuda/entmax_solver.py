@@ -1,8 +1,7 @@
 """The kernel of α-entmax, without sorting.
 
-Memory traffic is one read and one write of every entry, 8 bytes in single precision. Of a row that
-is too long to be held, the two largest entries of each column over all chunks are: if all that have
-mass are among them, as in rows with a small support, the others need not be read again.
+Of a row that is too long to be held, the two largest entries of each column over all chunks are: if
+all that have mass are among them, as in rows with a small support, the row is read once.
 
 For rows of scaled scores ``w = r (z - max z)`` the unknown is ``c`` in ``(0, 1]`` with
 ``Σ [w + c]_+^{1/r} = 1``. The norm ``‖[w + c]_+‖_{1/r}`` is convex and increasing in ``c`` for

@@ -1,7 +1,6 @@
 """Launchers of fusedmax and oscarmax, and the kernels of the derivative that they share.
 
-The derivative takes means over groups of entries, at the least with three reads and one write of
-every entry, 16 bytes in single precision. Results do not depend on the order of threads.
+The derivative takes means over groups of entries. Results do not depend on the order of threads.
 """
 
 import torch

@@ -1,10 +1,8 @@
 """Kernels of softmax and of the losses of softmax, sparsemax and α-entmax.
 
-The loss ``max_Ω(z) - z_y`` and four numbers of each row are computed in one read of the scores
-where a row, or all of its entries with mass, are held; neither ``p`` nor its support is written.
-From these numbers, the backward pass computes ``p`` anew: it reads scores and writes gradients, 8
-bytes for each entry in single precision. Rows whose target is ignored are not read. Softmax streams
-longer rows: its sum follows the largest score so far.
+The forward pass writes the loss ``max_Ω(z) - z_y`` and four numbers of each row, from which the
+backward pass computes ``p`` anew; neither ``p`` nor its support is written. Rows whose target is
+ignored are not read. Softmax streams longer rows: its sum follows the largest score so far.
 
 Rules are those of ``entmax_solver.py``, and ``softmax``. With ``p^r = w + c`` on the support,
 ``<p, z> - Ω(p)`` is ``(Σ p w + (1 - c) / r) / (1 + r)`` above the largest score.

@@ -1,9 +1,7 @@
 """Launch configurations: all block sizes and numbers of warps.
 
-Mappings are memory-bound: a forward pass takes at least one read and one write of every entry. A
-row that fits is held in registers, so that it is read once however many passes the solver needs;
-short rows share a program. Longer rows are read again in every pass, from the caches, unless the
-entries that count are held (``rows.select_rows``).
+A row that fits is held in registers, short rows share a program. Longer rows are read again in
+every pass, from the caches, unless the entries that count are held (``rows.select_rows``).
 """
 
 from functools import cache
