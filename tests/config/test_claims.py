@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from repro.config import claims as module
@@ -49,9 +47,7 @@ def test_claims_are_no_artefact() -> None:
         ("as_published: No.\n    bound: {rows: [softmax], lowest: 1}", "expected one of"),
     ],
 )
-def test_a_malformed_claim_is_refused_by_file_and_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, predicate: str, named: str
-) -> None:
+def test_a_malformed_claim_is_refused_by_file_and_name(tmp_path, monkeypatch, predicate, named):
     file = tmp_path / "peters2019" / "claims.yaml"
     file.parent.mkdir()
     head = "claims:\n  - name: one\n    text: A claim.\n    place: §1\n    artefact: table2\n"

@@ -31,9 +31,7 @@ def test_defaults_and_overrides() -> None:
     ("scale", "length"),
     [("full", (100_000, 0.0, 100)), ("subset", (None, 1e-6, 60)), ("small", (None, 1e-6, 60))],
 )
-def test_inflection_has_the_length_of_the_released_program_at_full_scale_only(
-    scale: str, length: tuple[int | None, float, int]
-) -> None:
+def test_inflection_has_the_length_of_the_released_program_at_full_scale_only(scale, length):
     run = compose_run(["task=morphology", f"scale={scale}"])
     assert isinstance(run, MorphologyRun)
     training = run.training
@@ -220,9 +218,7 @@ def test_every_registered_schema_is_the_base_of_a_file() -> None:
         assert all(f"base_{name}" in texts for name in options)
 
 
-def test_composition_does_not_depend_on_the_working_directory(
-    tmp_path: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_composition_does_not_depend_on_the_working_directory(tmp_path, monkeypatch):
     here = compose_run(["seed=3"])
     monkeypatch.chdir(str(tmp_path))
     assert compose_run(["seed=3"]) == here

@@ -108,13 +108,7 @@ def test_an_extension_that_is_no_folder_is_refused(monkeypatch: pytest.MonkeyPat
     ids=["syntax", "list", "scalar", "control", "nested"],
 )
 @pytest.mark.parametrize("command", [["reproduce", "mine/table1"], ["report"]])
-def test_a_broken_experiment_is_refused_in_one_line(
-    extension: Path,
-    text: str,
-    expected: str,
-    command: list[str],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_broken_experiment_is_refused_in_one_line(extension, text, expected, command, capsys):
     write(extension / "experiments" / "mine" / "table1.yaml", text)
     write(extension / "results" / "demo" / "figures" / "mine" / "figure1.json", "{}")
     assert main([*command, f"results_dir={extension / 'results'}"]) == 2
@@ -122,9 +116,7 @@ def test_a_broken_experiment_is_refused_in_one_line(
     assert expected in line
 
 
-def test_a_broken_choice_is_refused_in_one_line(
-    extension: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_choice_is_refused_in_one_line(extension, capsys):
     write(extension / "conf" / "mapping" / "mild.yaml", "defaults: [base_entmax\nname: entmax\n")
     assert main(["run", "mapping=mild"]) == 2
     (line,) = capsys.readouterr().err.splitlines()

@@ -70,9 +70,7 @@ def test_an_ensemble_does_not_depend_on_the_order_of_its_members() -> None:
     assert ensemble_id(["a", "b"]) == ensemble_id(["b", "a"]) != ensemble_id(["a"])
 
 
-def test_the_version_of_the_mathematics_is_part_of_every_identity(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_version_of_the_mathematics_is_part_of_every_identity(monkeypatch):
     def identities() -> set[str]:
         return {identity(), training(), ensemble_id(["a"])}
 

@@ -35,9 +35,7 @@ def test_values_are_read_as_hydra_reads_them(language: str) -> None:
     assert may_match(stated(overrides), run)
 
 
-def test_kept_plans_are_used_until_the_configuration_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kept_plans_are_used_until_the_configuration_changes(tmp_path, monkeypatch):
     path = tmp_path / "plans.json"
     first = Plans(path)
     made = first[tuple(PLAN)]
@@ -64,9 +62,7 @@ def test_damaged_plans_are_made_anew(tmp_path: Path, content: str) -> None:
     assert list(Plans(path)._known) == [planning.json.dumps(PLAN)]
 
 
-def test_the_name_of_a_choice_is_that_in_its_file_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_name_of_a_choice_is_that_in_its_file_now(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
     file = tmp_path / "conf" / "mapping" / "mild.yaml"
     file.parent.mkdir(parents=True)

@@ -90,9 +90,7 @@ PATH_FIELDS = [
 
 
 @pytest.mark.parametrize(("schema", "declared", "kind"), PATH_FIELDS)
-def test_settings_that_become_paths_refuse_to_leave_their_folder(
-    schema: type, declared: Field[Any], kind: type
-) -> None:
+def test_settings_that_become_paths_refuse_to_leave_their_folder(schema, declared, kind):
     assert [value for value in PATHS if not refuses(schema, declared, value)] == []
 
 

@@ -61,9 +61,7 @@ UNREADABLE = {
         *(([override], "run -m") for override in SWEPT),
     ],
 )
-def test_what_cannot_be_swept_is_refused_in_one_line(
-    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_swept_is_refused_in_one_line(arguments, expected, capsys):
     assert main(["run", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert expected in line
@@ -79,9 +77,7 @@ def test_quotes_that_a_message_proposes_are_read(folder: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["hydra", "-cd", "--config-dir"])
-def test_further_folders_of_choices_are_checked(
-    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_further_folders_of_choices_are_checked(option, tmp_path, capsys):
     (tmp_path / "mapping").mkdir()
     (tmp_path / "mapping" / "mine.yaml").write_text(MINE)
     further = ["-cd", str(tmp_path)]
@@ -97,9 +93,7 @@ def test_further_folders_of_choices_are_checked(
 
 
 @pytest.mark.parametrize("option", ["hydra", "-cd"])
-def test_further_folders_are_searched_in_sweeps(
-    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_further_folders_are_searched_in_sweeps(option, tmp_path, capsys):
     (tmp_path / "mapping").mkdir()
     (tmp_path / "mapping" / "mine.yaml").write_text(MINE)
     (tmp_path / "experiment").mkdir()
@@ -134,17 +128,13 @@ def test_further_folders_are_named_in_one_way(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "option", [["-cn", "other"], ["--config-path=x"], ["--experimental-rerun", "job.pickle"]]
 )
-def test_options_that_replace_the_configuration_are_refused(
-    option: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_that_replace_the_configuration_are_refused(option, capsys):
     assert main(["run", *option]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "is not supported" in line
 
 
-def test_long_messages_and_several_lines_become_one_line(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_long_messages_and_several_lines_become_one_line(capsys):
     assert main(["run", "mapping.alpha=" + "a" * 5000]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert len(line) < 2100

@@ -38,9 +38,7 @@ def test_to_moves_every_field_but_those_read_on_the_host() -> None:
 
 
 @given(lengths_lists, st.integers(1, 7), st.integers(0, 99), st.integers(0, 9))
-def test_epoch_holds_every_example_once(
-    lengths: list[int], batch_size: int, seed: int, epoch: int
-) -> None:
+def test_epoch_holds_every_example_once(lengths, batch_size, seed, epoch):
     batches = epoch_batches(lengths, batch_size, seed, epoch)
     assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
     assert all(1 <= len(batch) <= batch_size for batch in batches)

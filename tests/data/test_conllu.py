@@ -110,9 +110,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line() -> None:
         ([row(1, 0)], 1, "expected an empty line after the last sentence"),
     ],
 )
-def test_what_is_malformed_is_refused_with_its_line(
-    lines: list[str], place: int, message: str
-) -> None:
+def test_what_is_malformed_is_refused_with_its_line(lines, place, message):
     text = "".join(f"{line}\n" for line in lines)
     with pytest.raises(DataError, match=f"^{re.escape(f'x.conllu:{place}: ')}") as caught:
         parse(text)

@@ -123,9 +123,7 @@ def test_fetch_places_every_file_and_reports_progress(source: Corpus, tmp_path: 
         assert (tmp_path / "data" / path).read_bytes() == content
 
 
-def test_right_files_are_skipped_and_wrong_ones_replaced(
-    source: Corpus, server: Server, tmp_path: Path
-) -> None:
+def test_right_files_are_skipped_and_wrong_ones_replaced(source, server, tmp_path):
     fetch(source, tmp_path / "data", quiet)
     (tmp_path / "data" / "toy/all/b-dev").write_bytes(b"changed")
     server.asked.clear()
@@ -134,9 +132,7 @@ def test_right_files_are_skipped_and_wrong_ones_replaced(
     assert verify(source, tmp_path / "data").complete
 
 
-def test_files_may_be_known_by_the_ids_of_git(
-    source: Corpus, server: Server, tmp_path: Path
-) -> None:
+def test_files_may_be_known_by_the_ids_of_git(source, server, tmp_path):
     known = tuple(
         replace(one, checksum=f"git:{git_blob_id(FILES[str(one.path)])}")
         for one in source.downloads
@@ -168,9 +164,7 @@ def test_wrong_checksum_names_both_and_leaves_nothing(source: Corpus, tmp_path: 
     assert placed(tmp_path / "data") == {"toy/all/a-dev"}
 
 
-def test_failed_download_goes_on_where_it_stopped(
-    source: Corpus, server: Server, tmp_path: Path
-) -> None:
+def test_failed_download_goes_on_where_it_stopped(source, server, tmp_path):
     away = (server.folder / "all/b-dev").rename(server.folder / "away")
     with pytest.raises(DataError, match=r"cannot download http.*/all/b-dev .*404"):
         fetch(source, tmp_path / "data", quiet)
@@ -204,12 +198,7 @@ def test_verify_tells_missing_from_corrupt(source: Corpus, tmp_path: Path) -> No
     assert not found.complete
 
 
-def test_commands_fetch_verify_and_list(
-    source: Corpus,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_commands_fetch_verify_and_list(source, tmp_path, monkeypatch, capsys):
     by_hand = replace(TOY, name="brought", obtain="ask somebody", folder="brought", reads=("a-*",))
     known = {"toy": source, "brought": by_hand}
     monkeypatch.setattr(commands, "declared_corpora", lambda: known)
@@ -533,9 +522,7 @@ def test_malformed_receipts_are_refused(tmp_path, content, message):
         read_receipt(tmp_path / "receipt")
 
 
-def test_files_put_there_by_hand_are_found_by_their_names(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_put_there_by_hand_are_found_by_their_names(tmp_path, capsys):
     corpus = declared_corpora()["snli"]
     assert commands.run("verify", "snli", tmp_path) == 1
     for name in corpus.expected:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from repro.data.corpora import declared, declared_corpora
-from repro.data.corpora.inference import MULTINLI, SNLI, SentencePairs
+from repro.data.corpora.inference import MULTINLI, SNLI
 from repro.data.corpora.translation import ParallelTexts
 from repro.data.download import fetch_from_hub, read_receipt, receipt_path, verify
 from repro.data.nli import NliReading, load_nli
@@ -104,9 +104,7 @@ def test_a_file_that_is_damaged_in_the_middle_is_named(tmp_path: Path) -> None:
     assert not list((tmp_path / "data").rglob("*.jsonl"))
 
 
-def test_without_a_network_the_hub_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_network_the_hub_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(DataError, match="cannot reach the Hub for stanfordnlp/snli: "):
         fetch_from_hub(SNLI, tmp_path / "data", quiet)
@@ -119,9 +117,7 @@ def test_the_official_finnish_test_set_is_taken_without_its_second_half() -> Non
 
 
 @pytest.mark.parametrize("corpus", [SNLI, MULTINLI], ids=lambda corpus: corpus.name)
-def test_pairs_become_the_files_of_the_archives(
-    parquet: Write, tmp_path: Path, corpus: SentencePairs
-) -> None:
+def test_pairs_become_the_files_of_the_archives(parquet, tmp_path, corpus):
     assert corpus.hub is not None
     assert len(bytes.fromhex(corpus.hub.revision)) == 20
     assert corpus.hub.files.keys() == corpus.files.keys()

@@ -27,9 +27,7 @@ def corpus(tmp_path: Path) -> ParallelCorpus:
     return ParallelCorpus("own", "de", "en", splits, True, "f" * 8, references)
 
 
-def test_every_file_of_a_test_set_loses_the_same_pairs(
-    corpus: ParallelCorpus, tmp_path: Path
-) -> None:
+def test_every_file_of_a_test_set_loses_the_same_pairs(corpus, tmp_path):
     pruned = prune_tests(corpus, TextSettings(), 2, tmp_path / "cache")
     kept = [("ein haus", "a house"), ("ja", "yes")]
     for split in ("test", "test_other"):
@@ -49,9 +47,7 @@ def test_models_and_metrics_read_the_pruned_pairs(corpus: ParallelCorpus, tmp_pa
     assert len(prepared.splits["dev"]) == len(SOURCES)
 
 
-def test_limits_are_told_apart_and_none_changes_nothing(
-    corpus: ParallelCorpus, tmp_path: Path
-) -> None:
+def test_limits_are_told_apart_and_none_changes_nothing(corpus, tmp_path):
     assert prune_tests(corpus, TextSettings(), None, tmp_path) is corpus
     two, four = (prune_tests(corpus, TextSettings(), n, tmp_path / "cache") for n in (2, 4))
     assert len({corpus.fingerprint, two.fingerprint, four.fingerprint}) == 3

@@ -117,9 +117,7 @@ def test_fingerprint_follows_exactly_the_files_that_were_read(corpus: Path) -> N
         ),
     ],
 )
-def test_wrong_choices_are_named(
-    corpus: Path, setting: str, languages: list[str], message: str
-) -> None:
+def test_wrong_choices_are_named(corpus, setting, languages, message):
     with pytest.raises(DataError, match=message):
         load(corpus, setting, languages)
 
@@ -153,9 +151,7 @@ def real_data_dir() -> Path:
     ("setting", "languages", "train", "held_out"),
     [("high", 86, 735_610, 64_400), ("medium", 102, 95_323, 65_200)],
 )
-def test_real_corpus_has_its_known_sizes(
-    real_data_dir: Path, setting: str, languages: int, train: int, held_out: int
-) -> None:
+def test_real_corpus_has_its_known_sizes(real_data_dir, setting, languages, train, held_out):
     loaded = load(real_data_dir, setting)
     sizes = (len(loaded.languages), len(loaded.train), len(loaded.dev), len(loaded.test))
     assert sizes == (languages, train, held_out, held_out)

@@ -49,9 +49,7 @@ def test_the_root_comes_first_and_padding_last() -> None:
 
 
 @given(st.lists(st.integers(1, 30), min_size=1), st.integers(1, 60))
-def test_evaluation_batches_hold_everything_once_and_keep_to_the_size(
-    lengths: list[int], words: int
-) -> None:
+def test_evaluation_batches_hold_everything_once_and_keep_to_the_size(lengths, words):
     batches = word_batches(lengths, words)
     assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
     for batch in batches:

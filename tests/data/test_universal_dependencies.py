@@ -78,9 +78,7 @@ def write_tags(path: Path, upos: str, xpos: str) -> None:
 
 @pytest.mark.parametrize(("column", "other"), [("UPOS", "xpos"), ("XPOS", "upos")])
 @pytest.mark.parametrize("split", SPLITS)
-def test_columns_without_tags_are_refused(
-    folder: Path, split: str, column: str, other: str
-) -> None:
+def test_columns_without_tags_are_refused(folder, split, column, other):
     for path in folder.glob("*.conllu"):
         write_tags(path, "NOUN", "NN")
     check_tags(load_treebank(folder, TITLE), column)
@@ -96,9 +94,7 @@ def test_columns_without_tags_are_refused(
     assert str(caught.value).startswith(f"{path}: ")
 
 
-def test_declared_sizes_are_checked_unless_that_is_turned_off(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_declared_sizes_are_checked_unless_that_is_turned_off(folder, monkeypatch):
     known = next(one for one in CORPORA if one.treebank == "UD_Vietnamese")
     assert known.sizes == {"train": 1400, "dev": 800, "test": 800}
     toy = replace(known, release="9.9", treebank=NAME, sizes={"train": 300, "dev": 80, "test": 80})

@@ -26,9 +26,7 @@ def gradients(outputs: list[Tensor], wanted: list[Tensor]) -> list[Tensor]:
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_padded_rows_have_states_and_gradients_of_packed_ones(
-    inputs: Tensor, layers: int, bidirectional: bool
-) -> None:
+def test_padded_rows_have_states_and_gradients_of_packed_ones(inputs, layers, bidirectional):
     lstm = nn.LSTM(5, 6, layers, batch_first=True, bidirectional=bidirectional).double()
     wanted = [inputs, *lstm.parameters()]
     (packed, packed_last), (padded, padded_last) = (

@@ -1,36 +1,25 @@
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from repro.config.experiment import Experiment
 from repro.report import build_report, document, export_figure_data
-from repro.results import Archive, Measurement, ResultsError, figure_path, run_folder
+from repro.results import Archive, ResultsError, figure_path, run_folder
 
-Make = Callable[..., Measurement]
 FIGURE_RECORD = {"column": "dev", "metric": "dev/accuracy"}
 
 
 @pytest.fixture
-def known(
-    experiment: Experiment, figure_experiment: Experiment, know: Callable[..., None]
-) -> dict[str, Experiment]:
+def known(experiment, figure_experiment, know):
     """The only experiments that the report knows."""
     know(figure_experiment, experiment)
     return {one.name: one for one in (figure_experiment, experiment)}
 
 
 @pytest.fixture
-def archive(
-    tmp_path: Path,
-    known: dict[str, Experiment],
-    records: list[Measurement],
-    make_record: Make,
-    filled: Callable[..., Archive],
-) -> Archive:
+def archive(tmp_path, known, records, make_record, filled):
     """The results of one table and one figure, both made up."""
     demo = [replace(record, scale="demo") for record in records]
     run = make_record(run_id="abc", scale="demo", value=80.0, **FIGURE_RECORD)
@@ -92,9 +81,7 @@ def test_the_same_input_gives_the_same_bytes(archive: Archive, results: Path) ->
     assert written(results) == first
 
 
-def test_what_was_not_run_is_one_line_with_the_reason_if_there_is_another(
-    tmp_path: Path, known: dict[str, Experiment]
-) -> None:
+def test_what_was_not_run_is_one_line_with_the_reason_if_there_is_another(tmp_path, known):
     html = build_report(Archive(tmp_path, "full")).read_text(encoding="utf-8")
     assert set(written(tmp_path)) == {"full/report.html", "full/report.md"}
     assert html.count("<li><b>paper2020/table9</b>") == 1
@@ -115,9 +102,7 @@ def test_runs_without_figure_data_say_so(archive: Archive, results: Path) -> Non
     assert "<svg" not in html
 
 
-def test_a_figure_that_was_not_asked_for_is_drawn_if_its_runs_are_here(
-    archive: Archive, results: Path
-) -> None:
+def test_a_figure_that_was_not_asked_for_is_drawn_if_its_runs_are_here(archive, results):
     for suffix in ("json", "svg", "png"):
         figure_path(results, "demo", "paper2020/figure9", suffix).unlink(missing_ok=True)
     folder = run_folder(results, "demo", "abc")
@@ -130,9 +115,7 @@ def test_a_figure_that_was_not_asked_for_is_drawn_if_its_runs_are_here(
     assert figure_path(results, "demo", "paper2020/figure9", "svg").exists()
 
 
-def test_a_figure_that_was_not_asked_for_and_cannot_be_drawn_says_why(
-    archive: Archive, results: Path
-) -> None:
+def test_a_figure_that_was_not_asked_for_and_cannot_be_drawn_says_why(archive, results):
     figure_path(results, "demo", "paper2020/figure9", "json").unlink()
     folder = run_folder(results, "demo", "abc")
     folder.write_hypotheses([])
@@ -160,9 +143,7 @@ def test_a_figure_of_the_library_is_taken_from_another_scale(tmp_path: Path) -> 
     assert f"](../small/figures/{name}.svg)" in markdown
 
 
-def test_values_of_earlier_versions_are_marked(
-    archive: Archive, known: dict[str, Experiment], filled: Callable[..., Archive]
-) -> None:
+def test_values_of_earlier_versions_are_marked(archive, known, filled):
     name = "paper2020/table9"
     records = archive.measurements(known[name])
     cases = ((("b1", "b3"), "42.00 ± 1.41 (2/3)†"), (("b1",), "43.00 (1/3)"))

@@ -45,9 +45,7 @@ def grid(make_record: Make) -> list[Measurement]:
     ]
 
 
-def test_the_table_shows_the_value_that_is_best_on_dev(
-    tuned: Experiment, grid: list[Measurement]
-) -> None:
+def test_the_table_shows_the_value_that_is_best_on_dev(tuned, grid):
     for records in (grid, grid[::-1]):
         table = build_table(tuned, records, "full")
         cell = table.rows[0].cells[0]
@@ -57,24 +55,18 @@ def test_the_table_shows_the_value_that_is_best_on_dev(
         assert table.rows[1].cells[0].text == "61.00 (1/2)"
 
 
-def test_columns_that_a_scale_does_not_run_are_not_missing(
-    tuned: Experiment, grid: list[Measurement]
-) -> None:
+def test_columns_that_a_scale_does_not_run_are_not_missing(tuned, grid):
     table = build_table(tuned, grid, "full")
     assert table.rows[0].cells[1].text == "—"
     assert table.rows[0].cells[1].wanted == 0
     assert table.incomplete == 3  # of the four rows of one column
 
 
-def test_without_tuning_every_record_counts(
-    experiment: Experiment, records: list[Measurement]
-) -> None:
+def test_without_tuning_every_record_counts(experiment, records):
     assert chosen_records(experiment, records, "full") == records
 
 
-def test_every_record_of_a_row_that_is_not_tuned_counts(
-    tuned: Experiment, grid: list[Measurement], make_record: Make
-) -> None:
+def test_every_record_of_a_row_that_is_not_tuned_counts(tuned, grid, make_record):
     assert tuned.tune is not None
     some = replace(tuned, tune=replace(tuned.tune, rows=["1 / a"]))
     fixed = [make_record(row="1 / b", metric="test/uas", seed=s, run_id=f"f{s}") for s in (7, 1)]
@@ -89,9 +81,7 @@ def test_every_record_of_a_row_that_is_not_tuned_counts(
     ("epochs", "shown"),
     [([4, 10, 10], [2, 3]), ([10, 10, 9], [1, 2]), ([9, 9, 10], [3]), ([10, 10, 10], [1, 2, 3])],
 )
-def test_a_cell_pools_the_runs_of_one_epoch(
-    experiment: Experiment, make_record: Make, epochs: list[int], shown: list[int]
-) -> None:
+def test_a_cell_pools_the_runs_of_one_epoch(experiment, make_record, epochs, shown):
     some = replace(experiment, seeds=[1, 2, 3])
     records = [
         make_record(seed=seed, run_id=f"r{seed}", value=60.0 + seed, epoch=epoch)
@@ -105,17 +95,13 @@ def test_a_cell_pools_the_runs_of_one_epoch(
     assert (f"({len(shown)}/3)" in cell.text) == (len(shown) < 3)
 
 
-def test_a_tuned_cell_keeps_the_value_that_an_older_first_seed_chose(
-    tuned: Experiment, grid: list[Measurement]
-) -> None:
+def test_a_tuned_cell_keeps_the_value_that_an_older_first_seed_chose(tuned, grid):
     records = [replace(one, epoch=8 if one.seed == 7 else 10) for one in grid]
     cell = build_table(tuned, records, "full").rows[0].cells[0]
     assert (cell.values, cell.found, cell.wanted) == ((83,), 1, 2)
 
 
-def test_the_report_shows_the_whole_grid_and_what_is_missing(
-    tuned: Experiment, grid: list[Measurement]
-) -> None:
+def test_the_report_shows_the_whole_grid_and_what_is_missing(tuned, grid):
     shown = tuning_grid(tuned, grid, "full")
     assert shown is not None
     assert [column.title for column in shown.columns] == [
@@ -136,9 +122,7 @@ def test_the_report_shows_the_whole_grid_and_what_is_missing(
     assert tuning_grid(tuned, single, "full") is None
 
 
-def test_names_of_columns_with_commas_stay_apart(
-    tuned: Experiment, grid: list[Measurement]
-) -> None:
+def test_names_of_columns_with_commas_stay_apart(tuned, grid):
     scales = {"full": ScalePlan(tuned=[0.1])}
     (remark,) = tuning_remarks(replace(tuned, scales=scales), grid, "full")[:1]
     assert remark == "training.learning_rate is 0.1, not tuned (avg; other)."

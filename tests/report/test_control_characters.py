@@ -83,9 +83,7 @@ def clean(text: str, where: str) -> str:
         "results --metric nothing", "predict ffff --text a", "report --sweep nothing",
     ],
 )  # fmt: skip
-def test_commands_print_none(
-    results: Path, command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_print_none(results, command, capsys):
     main([*command.split(), f"results_dir={results}"])
     printed = capsys.readouterr()
     text = clean(printed.out + printed.err, command)
@@ -94,18 +92,14 @@ def test_commands_print_none(
         assert SHOWN.removeprefix(r"\x00")[:20] in text
 
 
-def test_a_table_for_programs_has_none(
-    results: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_a_table_for_programs_has_none(results, capsysbinary):
     assert main(["results", "--format", "parquet", f"results_dir={results}"]) == 0
     frame = pd.read_parquet(io.BytesIO(capsysbinary.readouterr().out))
     for text in (*frame.columns, *frame.astype(str).to_numpy().ravel()):
         clean(str(text), "parquet")
 
 
-def test_pages_tables_and_figures_have_none(
-    results: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pages_tables_and_figures_have_none(results, capsys):
     page = results / "compare.html"
     assert main(["compare", "0000", "1111", "--html", str(page), f"results_dir={results}"]) == 0
     assert main(["report", "scale=demo", f"results_dir={results}"]) == 0

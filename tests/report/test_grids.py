@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from repro.config.experiment import Column, Experiment, Published
@@ -10,8 +10,6 @@ from repro.report.render_latex import latex_grid
 from repro.report.render_markdown import markdown_grid
 from repro.report.table import build_table
 from repro.results import Measurement
-
-Make = Callable[..., Measurement]
 
 
 def texts(grid: Grid) -> list[tuple[str, ...]]:
@@ -30,9 +28,7 @@ def at_demo(records: Sequence[Measurement]) -> list[Measurement]:
     return [replace(record, scale="demo") for record in records]
 
 
-def test_at_full_scale_ours_stands_beside_the_papers(
-    experiment: Experiment, records: list[Measurement]
-) -> None:
+def test_at_full_scale_ours_stands_beside_the_papers(experiment, records):
     (grid,) = table_grids(build_table(experiment, records, "full"))
     assert titles(grid) == ["output α", "attention α", *["ours", "paper", "diff."] * 2]
     assert grid.groups == [("", 2), ("avg", 3), ("ens", 3)]
@@ -47,9 +43,7 @@ def test_at_full_scale_ours_stands_beside_the_papers(
     assert not grid.muted
 
 
-def test_below_full_scale_the_papers_values_stand_apart(
-    experiment: Experiment, records: list[Measurement]
-) -> None:
+def test_below_full_scale_the_papers_values_stand_apart(experiment, records):
     ours, paper = table_grids(build_table(experiment, at_demo(records), "demo"))
     assert {column.role for column in ours.columns} == {"label", "measured"}
     assert {column.role for column in paper.columns} == {"label", "published"}
@@ -65,16 +59,12 @@ def test_below_full_scale_the_papers_values_stand_apart(
     assert not published & {text for row in texts(ours) for text in row}
 
 
-def test_the_best_value_of_each_column_is_marked(
-    experiment: Experiment, records: list[Measurement]
-) -> None:
+def test_the_best_value_of_each_column_is_marked(experiment, records):
     (grid,) = table_grids(build_table(experiment, records, "full"))
     assert best(grid) == [[2], [], [], [3], []]
 
 
-def test_the_best_ratio_is_marked_at_the_digits_of_ratios(
-    experiment: Experiment, make_record: Make
-) -> None:
+def test_the_best_ratio_is_marked_at_the_digits_of_ratios(experiment, make_record):
     column = Column("avg", "train/tokens_per_second", relative_to="1 / a")
     speeds = {"1 / a": 100.0, "1 / b": 90.0, "2 / a": 104.0}
     records = [
@@ -86,9 +76,7 @@ def test_the_best_ratio_is_marked_at_the_digits_of_ratios(
     assert best(grid) == [[], [], [2], []]
 
 
-def test_columns_without_a_value_are_left_out_and_named(
-    experiment: Experiment, records: list[Measurement]
-) -> None:
+def test_columns_without_a_value_are_left_out_and_named(experiment, records):
     some = [record for record in at_demo(records) if record.column == "avg"]
     table = build_table(experiment, some, "demo")
     for grid in table_grids(table):
@@ -97,18 +85,14 @@ def test_columns_without_a_value_are_left_out_and_named(
     assert notes[0] == "No value at this scale: ens."
 
 
-def test_without_published_values_there_is_one_grid(
-    experiment: Experiment, records: list[Measurement]
-) -> None:
+def test_without_published_values_there_is_one_grid(experiment, records):
     alone = replace(experiment, published=Published())
     for scale, found in [("full", records), ("demo", at_demo(records))]:
         (grid,) = table_grids(build_table(alone, found, scale))
         assert [column.role for column in grid.columns] == ["label"] * 2 + ["measured"] * 2
 
 
-def test_summary_shows_what_is_recorded(
-    experiment: Experiment, records: list[Measurement], make_record: Make
-) -> None:
+def test_summary_shows_what_is_recorded(experiment, records, make_record):
     table = build_table(experiment, records, "full")
     assert summary_grid(table, records) is None
     more = [
@@ -124,9 +108,7 @@ def test_summary_shows_what_is_recorded(
     ]
 
 
-def test_columns_with_the_same_summary_share_a_row(
-    experiment: Experiment, make_record: Make
-) -> None:
+def test_columns_with_the_same_summary_share_a_row(experiment, make_record):
     avg, ens = (replace(column, aggregate="mean") for column in experiment.columns)
     columns = [avg, replace(ens, relative_to="1 / a")]  # a ratio of its own metric only
     table = build_table(replace(experiment, columns=columns), [], "full")
@@ -145,9 +127,7 @@ def test_columns_with_the_same_summary_share_a_row(
     assert [row[1:3] for row in texts(grid)] == [("a", "avg, ens"), ("b", "avg"), ("b", "ens")]
 
 
-def test_languages_with_the_rule_baseline(
-    experiment: Experiment, records: list[Measurement], make_record: Make
-) -> None:
+def test_languages_with_the_rule_baseline(experiment, records, make_record):
     table = build_table(experiment, records, "full")
     assert language_grids(table, records) == []
     more = [
@@ -182,9 +162,7 @@ def test_every_run_is_listed(experiment: Experiment, records: list[Measurement])
     assert runs_grid(table, []) is None
 
 
-def test_a_table_is_cut_where_its_labels_and_values_together_are_too_wide(
-    experiment: Experiment, records: list[Measurement]
-) -> None:
+def test_a_table_is_cut_where_its_labels_and_values_together_are_too_wide(experiment, records):
     demo = at_demo(records)
     assert (
         len(build_section(build_table(experiment, demo, "demo"), demo).parts) == 2
@@ -198,9 +176,7 @@ def test_a_table_is_cut_where_its_labels_and_values_together_are_too_wide(
     ]
 
 
-def test_below_full_scale_the_corpora_stand_below_the_titles(
-    experiment: Experiment, records: list[Measurement]
-) -> None:
+def test_below_full_scale_the_corpora_stand_below_the_titles(experiment, records):
     some = [
         replace(one, corpus="multi30k" if one.column == "ens" else one.corpus)
         for one in at_demo(records)

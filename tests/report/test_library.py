@@ -174,9 +174,7 @@ def test_data_are_the_same_at_every_scale(tmp_path: Path, computed: Experiment) 
 
 
 @pytest.mark.parametrize("scale", ["demo", "full"])
-def test_the_report_says_that_it_is_computed(
-    tmp_path: Path, computed: Experiment, scale: str, know: Callable[..., None]
-) -> None:
+def test_the_report_says_that_it_is_computed(tmp_path, computed, scale, know):
     know(computed)
     before = build_report(Archive(tmp_path, scale)).read_text(encoding="utf-8")
     assert "paper2020/figure8" in before
@@ -199,9 +197,7 @@ def test_the_report_says_that_it_is_computed(
     assert figure_path(tmp_path, scale, computed.name, "png").exists()
 
 
-def test_a_figure_is_folded_below_its_reason_at_the_scale_that_gives_one(
-    tmp_path: Path, computed: Experiment, know: Callable[..., None]
-) -> None:
+def test_a_figure_is_folded_below_its_reason_at_the_scale_that_gives_one(tmp_path, computed, know):
     computed.scales["demo"].folded = "the model has learned nothing"
     know(computed)
     for scale in ("demo", "full"):

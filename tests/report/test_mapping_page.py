@@ -39,18 +39,14 @@ def test_the_page_shows_what_references_compute(place: int) -> None:
         assert kept == "abcdef".index(cells[row][column]) % 3 + 1
 
 
-def test_the_page_leads_back_and_its_plane_has_no_visible_steps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_leads_back_and_its_plane_has_no_visible_steps(tmp_path, monkeypatch):
     assert SIZE > 150  # cells of less than four pixels
     monkeypatch.setattr(mapping_page, "mapping_data", lambda: [])
     assert 'href="index.html"' in write_mapping_page(tmp_path).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("folder", ["report", "mappings"])
-def test_a_page_of_other_code_is_written_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
-) -> None:
+def test_a_page_of_other_code_is_written_again(tmp_path, monkeypatch, folder):
     monkeypatch.setattr(mapping_page, "mapping_data", lambda: [])
     page = write_mapping_page(tmp_path).read_text(encoding="utf-8")
     read = Path.read_bytes

@@ -68,9 +68,7 @@ def test_only_numbers_have_minus_signs(experiment: Experiment) -> None:
     assert line.text == "−5.0 % of the limit; half-size data; 3 seeds; p = 0.990; margin −2.00"
 
 
-def test_verdicts_differ_by_symbol_and_say_less_about_generated_data(
-    experiment: Experiment,
-) -> None:
+def test_verdicts_differ_by_symbol_and_say_less_about_generated_data(experiment):
     order = Order(better=["a"], than=["b"])
     claims = [
         judged(experiment, order, 2.0, 40.0, verdict=one)

@@ -33,9 +33,7 @@ def test_every_claim_has_a_line_decided_ones_first(lines: list[Line]) -> None:
     assert any(decided)
 
 
-def test_the_strongest_verdict_is_that_of_the_largest_scale_that_decides(
-    lines: list[Line], judged: dict[str, list[Judged]]
-) -> None:
+def test_the_strongest_verdict_is_that_of_the_largest_scale_that_decides(lines, judged):
     by_name = {(line.strongest.paper, line.strongest.claim.name): line for line in lines}
     for n, scale in enumerate(SCALES):
         for one in judged[scale]:

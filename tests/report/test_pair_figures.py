@@ -1,7 +1,6 @@
 """Figures of sentence pairs that several runs are shown for."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,14 +9,14 @@ from typing import Any
 import pytest
 from figure_runs import runs_of
 
-from repro.config.experiment import Axis, Drawing, Experiment, load_experiment
+from repro.config.experiment import Axis, Drawing, load_experiment
 from repro.report import export_figure_data
 from repro.report.figures.alignments import PATHS, Alignments
 from repro.report.figures.canvas import plain_style
 from repro.report.figures.comparison import choose_pairs
 from repro.report.figures.heatmap import segments
 from repro.report.figures.premises import Premises
-from repro.results import Archive, Measurement, ResultsError, run_folder
+from repro.results import Archive, ResultsError, run_folder
 
 Row = dict[str, Any]
 
@@ -240,9 +239,7 @@ def test_two_paths_are_drawn_and_the_others_counted() -> None:
     assert "2 structures of least weight" in Alignments().remark(row)
 
 
-def test_a_comparison_takes_the_best_run_of_each_row(
-    tmp_path: Path, figure_experiment: Experiment, make_record: Callable[..., Measurement]
-) -> None:
+def test_a_comparison_takes_the_best_run_of_each_row(tmp_path, figure_experiment, make_record):
     experiment = replace(
         figure_experiment,
         rows=[Axis("attention", {"x": [], "y": []})],

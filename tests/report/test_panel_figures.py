@@ -1,15 +1,13 @@
 """Figures that show what several runs make of the same sentence."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from figure_runs import runs_of
 
-from repro.config.experiment import Experiment
 from repro.data.vocabulary import SINK
 from repro.prediction import AttentionMap, Prediction
 from repro.report.figure_view import figure_view
@@ -22,7 +20,7 @@ from repro.report.figures.kinds import OWN, RULE, choice_in_words
 from repro.report.figures.predictions import draw_predictions
 from repro.report.figures.sentence_panels import NOT_SHOWN, SentencePanels, repeated_words
 from repro.report.figures.translations import MISSED, MISTAKEN, Translations, common_words
-from repro.results import Measurement, ResultsError
+from repro.results import ResultsError
 
 Row = dict[str, Any]
 
@@ -142,9 +140,7 @@ def test_a_figure_without_a_sentence_that_shows_its_point_says_so() -> None:
         assert (NOT_SHOWN not in kind.remark(kind.gather(runs_of(longer)))) == said
 
 
-def test_the_section_names_the_runs_of_every_row(
-    tmp_path: Path, figure_experiment: Experiment, make_record: Callable[..., Measurement]
-) -> None:
+def test_the_section_names_the_runs_of_every_row(tmp_path, figure_experiment, make_record):
     example = LONGER.gather(runs_of(runs("a|b|c", "a|b|c", "a|b|c")))
     example["runs"] = {"softmax": "aa", "fusedmax": "bb"}
     data = FigureData("paper2020/figure9", "longer_summary", example, record=make_record())

@@ -120,9 +120,7 @@ def test_a_single_seed_has_no_spread(experiment: Experiment, records: list[Measu
     assert facts["cells"] == "one run, seed 1; — without runs"
 
 
-def test_counts_of_runs_and_divergence_are_explained_in_every_format(
-    experiment: Experiment, records: list[Measurement]
-) -> None:
+def test_counts_of_runs_and_divergence_are_explained_in_every_format(experiment, records):
     diverged = [replace(one, diverged=one.run_id == "b3") for one in records]
     one = build_section(build_table(experiment, diverged, "full"), diverged)
     assert one.table.rows[1].cells[0].text == "42.00 ± 1.41 (2/3)‡"
@@ -138,9 +136,7 @@ def test_counts_of_runs_and_divergence_are_explained_in_every_format(
     assert build_section(build_table(experiment, whole, "full"), whole).signs == ()
 
 
-def test_a_collapsed_seed_is_explained_and_all_seeds_are_shown_on_hovering(
-    experiment: Experiment, records: list[Measurement]
-) -> None:
+def test_a_collapsed_seed_is_explained_and_all_seeds_are_shown_on_hovering(experiment, records):
     fallen = [replace(one, value=12.0) if one.run_id == "a2" else one for one in records]
     one = build_section(build_table(experiment, fallen, "full"), fallen)
     assert "(1 / a, avg)" in " ".join(one.signs)
@@ -148,9 +144,7 @@ def test_a_collapsed_seed_is_explained_and_all_seeds_are_shown_on_hovering(
     assert "\\P{}" in latex_table(one)
 
 
-def test_at_most_three_notes_are_visible_and_explanations_of_signs_come_first(
-    experiment: Experiment, records: list[Measurement]
-) -> None:
+def test_at_most_three_notes_are_visible_and_explanations_of_signs_come_first(experiment, records):
     notes = [f"Note {number}." for number in range(5)]
     one = build_section(build_table(replace(experiment, notes=notes), records, "full"), records)
     visible, folded = one.remarks
@@ -166,9 +160,7 @@ def test_at_most_three_notes_are_visible_and_explanations_of_signs_come_first(
     assert "<summary>about this table</summary>" in markdown_table(one)
 
 
-def test_figures_that_are_not_drawn_do_not_count(
-    section: Section, figure_experiment: Experiment, make_record: Make
-) -> None:
+def test_figures_that_are_not_drawn_do_not_count(section, figure_experiment, make_record):
     run = make_record(column="dev", metric="dev/accuracy")
     figure = build_section(build_table(figure_experiment, [run], "full"), [run])
     both = replace(document(section), sections=(section, figure))
@@ -245,9 +237,7 @@ def test_html_rows_have_as_many_cells_as_the_head(section: Section) -> None:
         assert set(rows) == {head}
 
 
-def test_below_full_scale_every_page_warns_and_shows_no_difference(
-    experiment: Experiment, records: list[Measurement]
-) -> None:
+def test_below_full_scale_every_page_warns_and_shows_no_difference(experiment, records):
     demo = at_demo(experiment, records)
     texts = {
         "html": html_report(document(demo, "demo")),
@@ -357,9 +347,7 @@ def test_wide_latex_tables_are_cut_at_groups(wide: Section) -> None:
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs LaTeX")
 @pytest.mark.parametrize("name", ["section", "hostile", "wide"])
-def test_latex_compiles_within_its_line(
-    name: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_latex_compiles_within_its_line(name, request, tmp_path):
     table = latex_table(request.getfixturevalue(name))
     (tmp_path / "page.tex").write_text(
         "\\documentclass[a4paper]{article}\\usepackage[margin=2.4cm]{geometry}"

@@ -3,9 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +16,7 @@ from repro.report.render_html import html_report
 from repro.report.render_latex import latex_table
 from repro.report.render_markdown import markdown_table
 from repro.report.table import build_table
-from repro.results import Archive, Comparison, Measurement, write_comparisons
+from repro.results import Comparison, Measurement, write_comparisons
 
 CELL = ("1 / b", "avg", "test/accuracy")
 COMPARED = Comparison(
@@ -42,9 +40,7 @@ def section(experiment: Experiment, records: list[Measurement], *found: Comparis
     return build_section(build_table(experiment, records, "full", compared), records)
 
 
-def test_a_significant_cell_bears_the_sign(
-    compared: Experiment, records: list[Measurement]
-) -> None:
+def test_a_significant_cell_bears_the_sign(compared, records):
     table = build_table(compared, records, "full", {CELL: COMPARED})
     assert [row.cells[0].text for row in table.rows[:2]] == ["52.00 ± 1.00", "42.00* ± 1.41 (2/3)"]
     assert table.comparisons == (COMPARED,)
@@ -56,9 +52,7 @@ def test_a_larger_p_value_has_no_sign(compared: Experiment, records: list[Measur
     assert len(table.comparisons) == 1
 
 
-def test_markdown_explains_the_sign_and_lists_the_p_values(
-    compared: Experiment, records: list[Measurement]
-) -> None:
+def test_markdown_explains_the_sign_and_lists_the_p_values(compared, records):
     text = markdown_table(section(compared, records, COMPARED))
     assert r"42.00\* ± 1.41 (2/3)" in text
     assert r"- \* differs from 1 / a: p \< 0.05" in text
@@ -67,9 +61,7 @@ def test_markdown_explains_the_sign_and_lists_the_p_values(
     assert "| 1 / b | avg | 321 | 2 | −10.00 | 0.0499 |" in text
 
 
-def test_html_shows_sign_note_and_p_values(
-    compared: Experiment, records: list[Measurement]
-) -> None:
+def test_html_shows_sign_note_and_p_values(compared, records):
     one = section(compared, records, COMPARED)
     page = html_report(Document("full", "", (one,), ()))
     assert re.search(r"42\.00<span[^>]*> ± 1\.41 \(2/3\)</span><span[^>]*>\*</span>", page)
@@ -77,9 +69,7 @@ def test_html_shows_sign_note_and_p_values(
         assert expected in page, expected
 
 
-def test_latex_has_the_note_below_the_table(
-    compared: Experiment, records: list[Measurement]
-) -> None:
+def test_latex_has_the_note_below_the_table(compared, records):
     text = latex_table(section(compared, records, COMPARED))
     assert r"42.00* $\pm$ 1.41" in text
     assert r"{\footnotesize * differs from 1 / a: p \textless{} 0.05" in text
@@ -95,13 +85,7 @@ def test_csv_has_the_p_values(compared: Experiment, records: list[Measurement]) 
     assert ("a", "avg", "") in found
 
 
-def test_the_report_reads_the_comparisons(
-    compared: Experiment,
-    records: list[Measurement],
-    filled: Callable[..., Archive],
-    know: Callable[..., None],
-    tmp_path: Path,
-) -> None:
+def test_the_report_reads_the_comparisons(compared, records, filled, know, tmp_path):
     know(compared)
     write_comparisons(tmp_path, "full", [replace(COMPARED, signature=signature())])
     build_report(filled(tmp_path, "full", {compared.name: records}))
@@ -118,9 +102,7 @@ def test_a_table_whose_rows_were_not_compared_says_why_it_has_no_signs(
     assert not any("significance" in sign for one in without for sign in one.signs)
 
 
-def test_cells_without_a_test_bear_a_sign_beside_tested_ones(
-    compared: Experiment, records: list[Measurement], make_record: Callable[..., Measurement]
-) -> None:
+def test_cells_without_a_test_bear_a_sign_beside_tested_ones(compared, records, make_record):
     more = make_record(run_id="c1", row="2 / a", seed=1, value=45.0)
     table = build_table(compared, [*records, more], "full", {CELL: COMPARED})
     untested = [(row.label, n) for row in table.rows for n, c in enumerate(row.cells) if c.untested]

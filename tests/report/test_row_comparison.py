@@ -71,9 +71,7 @@ def expected(row: str) -> list[np.ndarray]:
     return [ratios(OUTCOMES[row, seed]) for seed in (1, 2)]
 
 
-def test_cells_with_statistics_are_compared_over_their_seeds(
-    runs: list[Measurement], tmp_path: Path
-) -> None:
+def test_cells_with_statistics_are_compared_over_their_seeds(runs, tmp_path):
     (found,) = compared(EXPERIMENT, list(reversed(runs)), tmp_path)
     systems = expected("sparsemax"), expected("softmax"), percentage_of_sums
     assert (found.runs, found.baseline_runs) == ("sparsemax-1 sparsemax-2", "softmax-1 softmax-2")
@@ -82,9 +80,7 @@ def test_cells_with_statistics_are_compared_over_their_seeds(
     assert found.p_value == approximate_randomisation(*systems).p_value < 0.05
 
 
-def test_only_seeds_that_both_rows_have_are_compared(
-    runs: list[Measurement], tmp_path: Path
-) -> None:
+def test_only_seeds_that_both_rows_have_are_compared(runs, tmp_path):
     some = [one for one in runs if (one.row, one.seed) != ("softmax", 1)]
     (found,) = compared(EXPERIMENT, some, tmp_path)
     assert (found.runs, found.baseline_runs) == ("sparsemax-2", "softmax-2")
@@ -92,9 +88,7 @@ def test_only_seeds_that_both_rows_have_are_compared(
     assert compared(EXPERIMENT, none, tmp_path) == []
 
 
-def test_without_baseline_statistics_or_common_examples_there_is_none(
-    runs: list[Measurement], tmp_path: Path
-) -> None:
+def test_without_baseline_statistics_or_common_examples_there_is_none(runs, tmp_path):
     assert compared(replace(EXPERIMENT, baseline=None), runs, tmp_path) == []
     others = [replace(one, fingerprint="g") if one.row == "sparsemax" else one for one in runs]
     assert compared(EXPERIMENT, others, tmp_path) == []
@@ -104,9 +98,7 @@ def test_without_baseline_statistics_or_common_examples_there_is_none(
     assert compared(EXPERIMENT, runs, tmp_path) == []
 
 
-def test_statistics_kept_with_records_serve_once_the_folders_are_gone(
-    runs: list[Measurement], tmp_path: Path
-) -> None:
+def test_statistics_kept_with_records_serve_once_the_folders_are_gone(runs, tmp_path):
     expected = compared(EXPERIMENT, runs, tmp_path)
     names = {one.run_id for one in runs}
     for run_id in names:

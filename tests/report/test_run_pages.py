@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import measured
-import pytest
 
 from repro.report import build_report
 from repro.report.charts import chart_of
@@ -96,9 +95,7 @@ def test_a_page_shows_an_output_of_a_generated_input_and_none_of_a_corpus(tmp_pa
     assert "<svg" not in page_of(tmp_path / "b", False)
 
 
-def test_an_example_is_drawn_again_only_if_it_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_example_is_drawn_again_only_if_it_changes(tmp_path, monkeypatch):
     drawn = list[str]()
 
     def draw(row: dict[str, Any], mapping: str) -> Any:

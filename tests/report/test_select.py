@@ -30,9 +30,7 @@ def store_runs(root: Path, make_record: Make) -> list[Measurement]:
     return records
 
 
-def test_figure_data_hold_the_example_and_its_provenance(
-    tmp_path: Path, figure_experiment: Experiment, make_record: Make
-) -> None:
+def test_figure_data_hold_the_example_and_its_provenance(tmp_path, figure_experiment, make_record):
     records = store_runs(tmp_path, make_record)
     path = export_figure_data(Archive(tmp_path, "demo"), figure_experiment, records)
     assert path == tmp_path / "demo" / "figures" / "paper2020" / "figure9.json"
@@ -78,9 +76,7 @@ def test_an_unchanged_figure_is_not_drawn_again(
     assert {suffix: path.read_bytes() for suffix, path in paths.items()} == before
 
 
-def test_what_cannot_be_drawn_is_refused(
-    tmp_path: Path, experiment: Experiment, figure_experiment: Experiment, make_record: Make
-) -> None:
+def test_what_cannot_be_drawn_is_refused(tmp_path, experiment, figure_experiment, make_record):
     with pytest.raises(ResultsError, match="is a table"):
         export_figure_data(Archive(tmp_path, "demo"), experiment, [])
     with pytest.raises(ResultsError, match="no run has a record"):
@@ -93,9 +89,7 @@ def test_what_cannot_be_drawn_is_refused(
     assert not figure_path(tmp_path, "demo", figure_experiment.name, "json").exists()
 
 
-def test_damaged_figure_data_are_refused(
-    tmp_path: Path, figure_experiment: Experiment, make_record: Make
-) -> None:
+def test_damaged_figure_data_are_refused(tmp_path, figure_experiment, make_record):
     name = figure_experiment.name
     assert read_figure_data(tmp_path, "demo", name) is None
     records = store_runs(tmp_path, make_record)

@@ -112,9 +112,7 @@ def test_a_run_without_the_metric_is_not_compared(tmp_path: Path) -> None:
     assert [row.texts[2] for row in view.details[1].rows] == ["1", "1"]  # numbers of runs
 
 
-def test_the_report_and_a_page_of_its_own_show_a_sweep(
-    tmp_path: Path, know: Callable[..., None]
-) -> None:
+def test_the_report_and_a_page_of_its_own_show_a_sweep(tmp_path, know):
     know()
     write_sweep(tmp_path, grid(tmp_path, ["mapping.alpha"]))
     row = {"epoch": 1, "step": 5, "dev_loss": 2.0}

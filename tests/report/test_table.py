@@ -51,9 +51,7 @@ def test_difference_of_a_cell(made: Cell, difference: float | None, text: str) -
     assert made.difference_text == text
 
 
-def test_cells_take_their_seeds_in_order(
-    experiment: Experiment, records: list[Measurement]
-) -> None:
+def test_cells_take_their_seeds_in_order(experiment, records):
     table = build_table(experiment, records, "full")
     assert [row.labels for row in table.rows] == [("1", "a"), ("1", "b"), ("2", "a"), ("2", "b")]
     assert [[c.values for c in row.cells] for row in table.rows] == [
@@ -70,18 +68,14 @@ def test_cells_take_their_seeds_in_order(
     assert table.incomplete == 6
 
 
-def test_other_rows_have_published_values_only(
-    experiment: Experiment, records: list[Measurement]
-) -> None:
+def test_other_rows_have_published_values_only(experiment, records):
     (other,) = build_table(experiment, records, "full").other_rows
     assert other.label == "OTHER (2018)"
     assert [c.published for c in other.cells] == [None, 96.0]
     assert [c.values for c in other.cells] == [(), ()]
 
 
-def test_nothing_is_comparable_below_full_scale(
-    experiment: Experiment, records: list[Measurement]
-) -> None:
+def test_nothing_is_comparable_below_full_scale(experiment, records):
     demo = [replace(record, scale="demo") for record in records]
     table = build_table(experiment, demo, "demo")
     assert not table.comparable
@@ -89,9 +83,7 @@ def test_nothing_is_comparable_below_full_scale(
     assert {c.difference for row in table.rows for c in row.cells} == {None}
 
 
-def test_only_what_belongs_to_the_cell_counts(
-    experiment: Experiment, records: list[Measurement], make_record: Make
-) -> None:
+def test_only_what_belongs_to_the_cell_counts(experiment, records, make_record):
     others = [
         make_record(seed=4, run_id="x"),
         make_record(metric="dev/accuracy"),
@@ -125,18 +117,14 @@ def test_provenance_counts_each_run_once(records: list[Measurement], make_record
     assert items["corpus"] == "made-up 0123456789ab"
 
 
-def test_signatures_come_from_the_records(
-    experiment: Experiment, records: list[Measurement]
-) -> None:
+def test_signatures_come_from_the_records(experiment, records):
     assert build_table(experiment, records, "full").signatures == ("test/accuracy: acc|made:up",)
     declared = build_table(experiment, [], "full").signatures
     assert declared[0].startswith("test/accuracy: acc|")
     assert "made:up" not in declared[0]
 
 
-def test_a_relative_column_divides_by_the_row_of_the_same_seed(
-    experiment: Experiment, make_record: Make
-) -> None:
+def test_a_relative_column_divides_by_the_row_of_the_same_seed(experiment, make_record):
     (first, *_), name = experiment.columns, "avg"
     ratio = replace(first, name="ratio", relative_to="1 / b")
     printed = {"rows": {"1 / a": {"ratio": 2.0}}, "other_rows": {"bound": {"ratio": 0.75}}}
@@ -185,9 +173,7 @@ def test_departures_mark_their_cells(departing: Experiment, records: list[Measur
     assert ensemble.difference is None
 
 
-def test_no_difference_is_printed_where_another_measure_is_published(
-    departing: Experiment, records: list[Measurement]
-) -> None:
+def test_no_difference_is_printed_where_another_measure_is_published(departing, records):
     published = replace(departing.published, rows={"1 / a": {"avg": 51.25, "ens": 55.0}})
     compared = replace(departing, published=published)
     _, ensemble = build_table(compared, records, "full").rows[0].cells
@@ -197,17 +183,13 @@ def test_no_difference_is_printed_where_another_measure_is_published(
     assert build_table(free, records, "full").rows[0].cells[1].difference == pytest.approx(0.125)
 
 
-def test_below_full_scale_no_departure_is_marked(
-    departing: Experiment, records: list[Measurement]
-) -> None:
+def test_below_full_scale_no_departure_is_marked(departing, records):
     demo = [replace(record, scale="demo") for record in records]
     rows = build_table(departing, demo, "demo").rows
     assert {cell.marks for row in rows for cell in row.cells} == {""}
 
 
-def test_published_standard_deviations_stand_beside_their_values(
-    departing: Experiment, records: list[Measurement]
-) -> None:
+def test_published_standard_deviations_stand_beside_their_values(departing, records):
     average, ensemble = build_table(departing, records, "full").rows[0].cells
     assert (average.published_std, average.published_text) == (0.5, "51.25 ± 0.50")
     assert (ensemble.published_std, ensemble.published_text) == (None, "")
@@ -246,9 +228,7 @@ def test_a_seed_collapsed_if_it_lies_far_below_all_others(values: list[float], f
         ("train/pairs_per_second", "66.0 ± 20.9"),  # a speed
     ],
 )
-def test_means_with_a_collapsed_seed_are_marked(
-    metric: str, text: str, experiment: Experiment, make_record: Make
-) -> None:
+def test_means_with_a_collapsed_seed_are_marked(metric, text, experiment, make_record):
     of = replace(experiment, columns=[replace(experiment.columns[0], metric=metric)])
     found = [
         make_record(run_id=f"a{seed}", seed=seed, value=value, metric=metric)

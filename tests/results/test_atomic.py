@@ -33,9 +33,7 @@ def test_file_has_the_rights_of_an_ordinary_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failing", ["replace", "fsync"])
-def test_crash_leaves_the_old_content_and_no_temporary_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
-) -> None:
+def test_crash_leaves_the_old_content_and_no_temporary_file(tmp_path, monkeypatch, failing):
     path = tmp_path / "file"
     atomic_write_text(path, "old")
 
@@ -49,9 +47,7 @@ def test_crash_leaves_the_old_content_and_no_temporary_file(
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_the_new_content_is_on_disk_before_the_name_moves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_new_content_is_on_disk_before_the_name_moves(tmp_path, monkeypatch):
     calls: list[str] = []
     real_fsync, real_replace = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda fd: (calls.append("fsync"), real_fsync(fd))[1])

@@ -39,9 +39,7 @@ def test_equal_settings_match_and_others_do_not(tmp_path: Path, record: Callable
     assert found(tmp_path) == "same"
 
 
-def test_runs_of_an_earlier_epoch_fill_cells_until_there_are_new_ones(
-    tmp_path: Path, record: Callable[..., str]
-) -> None:
+def test_runs_of_an_earlier_epoch_fill_cells_until_there_are_new_ones(tmp_path, record):
     record("other", "precision=bf16")
     record("old", epoch=NUMERIC_EPOCH - 1)
     assert found(tmp_path) == "old"
@@ -50,9 +48,7 @@ def test_runs_of_an_earlier_epoch_fill_cells_until_there_are_new_ones(
     assert found(tmp_path) == "new"
 
 
-def test_an_earlier_epoch_never_wins_and_of_one_epoch_the_last_run_does(
-    tmp_path: Path, record: Callable[..., str]
-) -> None:
+def test_an_earlier_epoch_never_wins_and_of_one_epoch_the_last_run_does(tmp_path, record):
     record("new", finished="2030-01-01T00:00:00+00:00")
     record("old", epoch=NUMERIC_EPOCH - 1, finished="2030-01-03T00:00:00+00:00")
     assert found(tmp_path) == "new"

@@ -55,9 +55,7 @@ def test_an_empty_comparison_is_refused() -> None:
         (repr(1 / 3), "2", "2: p-value"),
     ],
 )
-def test_a_damaged_file_is_refused_by_name(
-    tmp_path: Path, old: str, new: str, message: str
-) -> None:
+def test_a_damaged_file_is_refused_by_name(tmp_path, old, new, message):
     path = write_comparisons(tmp_path, "demo", [ONE])
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(ResultsError, match=rf"significance\.csv:{message}"):

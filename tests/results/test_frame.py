@@ -54,9 +54,7 @@ def test_filters_compare_numbers_and_take_null(tmp_path: Path, make_record: Make
         assert [*selected(frame, [f"training.rate={typed}"]).run_id] == expected
 
 
-def test_a_run_without_a_group_does_not_hide_the_choices_of_others(
-    results: Path, make_record: Make
-) -> None:
+def test_a_run_without_a_group_does_not_hide_the_choices_of_others(results, make_record):
     config = {"mapping": None, "seed": 1}
     publish(results, make_record(run_id="parser", seed=1, config=config))
     frame = load(results, "demo")

@@ -54,9 +54,7 @@ def test_settings_and_overrides_are_those_of_the_run(make_record: Make) -> None:
         ("train/tokens_per_second", 1e4, False),
     ],
 )
-def test_a_run_with_a_huge_validation_loss_has_diverged(
-    make_record: Make, metric: str, value: float, diverged: bool
-) -> None:
+def test_a_run_with_a_huge_validation_loss_has_diverged(make_record, metric, value, diverged):
     record = make_record(metrics={metric: value}, signatures={metric: ""})
     assert record.diverged is diverged
 
@@ -101,9 +99,7 @@ def test_bad_files_are_named(tmp_path: Path, make_record: Make) -> None:
         read_record(path)
 
 
-def test_damaged_records_are_left_out_unless_their_run_is_there(
-    tmp_path: Path, make_record: Make, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_damaged_records_are_left_out_unless_their_run_is_there(tmp_path, make_record, caplog):
     for name in ("aa", "bb"):
         publish(tmp_path, make_record(run_id=name))
     path = record_path(tmp_path, "demo", "aa")
@@ -117,9 +113,7 @@ def test_damaged_records_are_left_out_unless_their_run_is_there(
     assert [one.run_id for one in read_records(tmp_path, "demo")] == ["aa", "bb"]
 
 
-def test_a_finished_run_counts_without_a_published_record(
-    tmp_path: Path, make_record: Make
-) -> None:
+def test_a_finished_run_counts_without_a_published_record(tmp_path, make_record):
     for name, done in (("aa", True), ("bb", False)):
         folder = run_folder(tmp_path, "demo", name)
         folder.write_record(make_record(run_id=name))

@@ -60,9 +60,7 @@ READERS: dict[str, Callable[[bytes], pd.DataFrame]] = {
 
 
 @pytest.mark.parametrize("form", READERS)
-def test_files_hold_every_setting_and_metric(
-    form: str, results: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_files_hold_every_setting_and_metric(form, results, capsysbinary):
     where = f"results_dir={results}"
     frame = READERS[form](output(capsysbinary, "results", where, "--format", form))
     rows = frame.set_index("run_id")
@@ -73,9 +71,7 @@ def test_files_hold_every_setting_and_metric(
     assert set(rows["commit"]) == {"abc1234"}
 
 
-def test_the_table_shows_what_differs_and_one_metric(
-    results: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_the_table_shows_what_differs_and_one_metric(results, capsysbinary):
     where = f"results_dir={results}"
     rows = [line.split() for line in output(capsysbinary, "results", where).decode().splitlines()]
     assert rows[0] == ["run_id", "mapping.name", "seed", "test/accuracy"]
@@ -93,9 +89,7 @@ def test_the_table_shows_what_differs_and_one_metric(
     ]
 
 
-def test_runs_are_sorted_and_several_metrics_shown(
-    results: Path, make_record: Make, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_runs_are_sorted_and_several_metrics_shown(results, make_record, capsysbinary):
     where = f"results_dir={results}"
     config = {"mapping": {"name": "sparsemax"}}
     publish(results, make_record(run_id="last", config=config, finished="2999-01-01T00:00:00"))
@@ -147,9 +141,7 @@ def test_a_pivot_names_what_it_averages_over_and_keeps_optimizers_apart(
         assert printed.err.splitlines()[0] == "averages over training.learning_rate"
 
 
-def test_latex_tells_small_settings_apart(
-    tmp_path: Path, make_record: Make, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_latex_tells_small_settings_apart(tmp_path, make_record, capsysbinary):
     for name, rate, layers in (("one", 0.001, 1), ("two", 0.0005, None)):
         config = {"training": {"learning_rate": rate}, "model": {"layers": layers}}
         publish(tmp_path, make_record(run_id=name, config=config))
@@ -210,18 +202,14 @@ def test_a_comparison_is_as_wide_as_the_terminal_and_marks_metrics(
     assert (loss[1], accuracy[1]) == ("↓", "↑")
 
 
-def test_small_values_of_a_comparison_are_not_printed_as_zero(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_small_values_of_a_comparison_are_not_printed_as_zero(capsys):
     shown = {"values": [0.0041, 0.0072], "differences": [0.0, 0.0031], "tests": [None, None]}
     metrics = {"train/epoch_minutes": {**shown, "higher_is_better": False, "best": 0.0041}}
     print_comparison({"runs": ["one", "two"], "settings": {}, "metrics": metrics})
     assert "0.0041* 0.0072 (+0.0031)" in capsys.readouterr().out
 
 
-def test_a_pivot_aggregates_the_filtered_runs(
-    results: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_a_pivot_aggregates_the_filtered_runs(results, capsysbinary):
     arguments = ["results", f"results_dir={results}", "--metric", "dev/loss", "--format", "csv"]
     whole = READERS["csv"](output(capsysbinary, *arguments, "--pivot", "mapping"))
     assert whole.to_dict("list") == {
@@ -266,17 +254,13 @@ def test_a_choice_is_found_by_the_name_of_its_file(tmp_path: Path, make_record: 
         (["mapping.beta=2"], "mapping.beta"),
     ],
 )
-def test_what_no_run_has_is_refused(
-    arguments: list[str], expected: str, results: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_no_run_has_is_refused(arguments, expected, results, capsys):
     assert main(["results", f"results_dir={results}", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert expected in line
 
 
-def test_two_runs_are_compared_by_settings_metrics_and_tests(
-    results: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_runs_are_compared_by_settings_metrics_and_tests(results, capsys):
     where = f"results_dir={results}"
     assert main(["compare", "softmax-1", "entmax-1", where]) == 0
     settings, metrics, _ = capsys.readouterr().out.split("\n\n")
@@ -293,9 +277,7 @@ def test_two_runs_are_compared_by_settings_metrics_and_tests(
     assert not (results / "demo" / "significance.csv").exists()  # reports alone keep tests
 
 
-def test_a_run_is_shown_from_its_record_alone(
-    tmp_path: Path, make_record: Make, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_shown_from_its_record_alone(tmp_path, make_record, capsys):
     publish(tmp_path, make_record(run_id="0123abcd"))
     assert main(["show", "0123", "--config", f"results_dir={tmp_path}"]) == 0
     shown = capsys.readouterr().out
@@ -342,18 +324,14 @@ def test_an_unknown_metric_is_left_out_and_named_with_its_file(
     assert load(results).set_index("run_id")["test/novelty"]["unknown"] == 3  # data is complete
 
 
-def test_runs_of_equal_settings_are_compared(
-    tmp_path: Path, make_record: Make, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_of_equal_settings_are_compared(tmp_path, make_record, capsys):
     for name in ("one", "two"):  # by two versions of the code
         publish(tmp_path, make_record(run_id=name))
     assert main(["compare", "one", "two", f"results_dir={tmp_path}"]) == 0
     assert capsys.readouterr().out.startswith("no setting differs\n")
 
 
-def test_runs_that_agree_with_filters_are_compared_with_the_first(
-    results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_that_agree_with_filters_are_compared_with_the_first(results, capsys, monkeypatch):
     where = f"results_dir={results}"
     assert main(["compare", "mapping=softmax,entmax", "--json", where]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -373,9 +351,7 @@ def test_runs_that_agree_with_filters_are_compared_with_the_first(
     assert [line.split()[0] for line in text.splitlines() if line.strip().startswith("s")]
 
 
-def test_a_plan_counts_runs_and_estimates_their_cost(
-    tmp_path: Path, make_record: Make, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_counts_runs_and_estimates_their_cost(tmp_path, make_record, capsys):
     name, where = "peters2019/figure6", [f"results_dir={tmp_path}", "hardware=cpu"]
     configs = [
         compose_run([*run.overrides, *where]) for run in plan_runs(load_experiment(name), "demo")
@@ -457,9 +433,7 @@ def test_a_comparison_by_filters_keeps_the_settings_that_are_read_first(
     assert "loss.alpha=1.5" in page.read_text(encoding="utf-8")
 
 
-def test_a_figure_that_reads_records_alone_needs_no_folder(
-    tmp_path: Path, make_record: Make
-) -> None:
+def test_a_figure_that_reads_records_alone_needs_no_folder(tmp_path, make_record):
     name, where = "peters2019/figure4", [f"results_dir={tmp_path}", "hardware=cpu"]
     first = next(plan_runs(load_experiment(name), "demo"))
     done = compose_run([*first.overrides, *where])
@@ -489,9 +463,7 @@ def test_unknown_times_have_the_lower_bound_of_the_costs_page(tmp_path: Path) ->
     assert estimate.seconds == 3 * 60 * LEAST_MINUTES["nmt"]
 
 
-def test_a_plan_names_missing_data_and_unknown_artefacts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_names_missing_data_and_unknown_artefacts(tmp_path, capsys):
     where = [f"results_dir={tmp_path}", f"data_dir={tmp_path / 'nowhere'}"]
     assert main(["plan", "peters2019/figure4", "scale=small", *where]) == 0
     (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("missing: ")]
@@ -508,9 +480,7 @@ def test_a_plan_is_that_of_any_launcher(tmp_path: Path) -> None:
     assert plans[0] == plans[1]
 
 
-def test_a_paper_is_planned_as_all_its_artefacts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_paper_is_planned_as_all_its_artefacts(tmp_path, capsys):
     assert main(["plan", "niculae2018", f"results_dir={tmp_path}"]) == 0
     names = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
     assert {one for one in list_experiments() if one.startswith("niculae2018/")} <= names

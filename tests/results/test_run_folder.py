@@ -44,9 +44,7 @@ def test_status_follows_the_life_of_a_run(folder: RunFolder) -> None:
 
 
 @pytest.mark.parametrize("name", ["checkpoint.pt", "predictions"])
-def test_what_is_in_the_place_of_files_is_named_before_training(
-    folder: RunFolder, name: str
-) -> None:
+def test_what_is_in_the_place_of_files_is_named_before_training(folder, name):
     folder.mark_running()
     path = folder.path / name
     path.mkdir() if name == "checkpoint.pt" else path.touch()
@@ -77,9 +75,7 @@ def test_a_finished_run_neither_restarts_nor_fails(folder: RunFolder) -> None:
     assert folder.status == "done"
 
 
-def test_a_crash_while_finishing_leaves_the_run_unfinished(
-    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_while_finishing_leaves_the_run_unfinished(folder, monkeypatch):
     folder.mark_running()
 
     def crash(*_: object) -> None:
@@ -229,9 +225,7 @@ def emptied(content: bytes) -> bytes:
         ("DONE", torn),
     ],
 )
-def test_weights_are_reused_only_if_a_whole_manifest_vouches_for_them(
-    folder: RunFolder, name: str, harm: Callable[[bytes], bytes]
-) -> None:
+def test_weights_are_reused_only_if_a_whole_manifest_vouches_for_them(folder, name, harm):
     folder.mark_running()
     training = (folder.training, folder.history, folder.model)
     for path in (*training, folder.statistics):

@@ -78,9 +78,7 @@ def test_a_scale_may_add_fewer_values_than_the_experiment() -> None:
     ],
     ids=["inside", "once wider", "twice wider", "lower", "limit", "tie", "fails", "alone", "none"],
 )
-def test_the_grid_grows_at_its_ends_then_the_other_seeds_run(
-    scores: Mapping[float, float], following: list[tuple[int, float]]
-) -> None:
+def test_the_grid_grows_at_its_ends_then_the_other_seeds_run(scores, following):
     assert run_to_the_end(tuned(), scores) == [*FIRST, *following]
 
 

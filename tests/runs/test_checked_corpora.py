@@ -85,9 +85,7 @@ def test_malformed_pairs(task: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "snli_1.0_dev.jsonl:4: expected a JSON object" in message
 
 
-def test_a_sweep_and_a_reproduction_refuse_them_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sweep_and_a_reproduction_refuse_them_once(tmp_path, capsys):
     write_inference(tmp_path / "data", "snli", test="{")
     sweep = ["task=snli", "seed=1,2", *INFERENCE]
     assert "snli_1.0_test.jsonl:4: " in refused(sweep, tmp_path, capsys, "run", "-m")
@@ -95,9 +93,7 @@ def test_a_sweep_and_a_reproduction_refuse_them_once(
     assert "snli_1.0_test.jsonl:4: " in refused(INFERENCE, tmp_path, capsys, *reproduction)
 
 
-def test_pairs_are_parsed_once_for_the_check_and_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pairs_are_parsed_once_for_the_check_and_the_run(tmp_path, monkeypatch):
     read = []
     load = entailment.load_nli
 
@@ -113,9 +109,7 @@ def test_pairs_are_parsed_once_for_the_check_and_the_run(
 
 
 @pytest.mark.parametrize("task", ["snli", "nli_alignment"])
-def test_no_short_training_pair(
-    task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_short_training_pair(task, tmp_path, capsys):
     write_inference(tmp_path / "data", "snli")
     overrides = [f"task={task}", "data.source=snli", *INFERENCE, "data.max_words=1"]
     assert "data.max_words=1 leaves none of 6" in refused(overrides, tmp_path, capsys)
@@ -128,9 +122,7 @@ def test_no_short_training_pair(
         ("test.de", ["x", "\udcff", "x", "x"], "test.de:2: not UTF-8"),
     ],
 )
-def test_malformed_translations(
-    file: str, lines: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_malformed_translations(file, lines, expected, tmp_path, capsys):
     write_translation(tmp_path / "data")
     write(tmp_path / "data" / "tatoeba" / file, *lines)
     assert expected in refused(TATOEBA, tmp_path, capsys)
@@ -151,32 +143,21 @@ def test_no_short_translation(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ("DUC2004/task1_ref3.txt", 500, 7, "task1_ref3.txt:7: a blank line"),
     ],
 )
-def test_malformed_summaries(
-    file: str,
-    count: int,
-    blank: int | None,
-    expected: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_malformed_summaries(file, count, blank, expected, tmp_path, capsys):
     write_summaries(tmp_path / "data")
     lines = ["" if number == blank else "a title" for number in range(1, count + 1)]
     write(tmp_path / "data" / "sumdata" / file, *lines)
     assert expected in refused(SUMMARIES, tmp_path, capsys)
 
 
-def test_mappings_and_losses_that_do_not_exist(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mappings_and_losses_that_do_not_exist(tmp_path, capsys):
     assert "choose mapping=" in refused(["mapping.name=x"], tmp_path, capsys)
     assert "choose loss=" in refused(["loss.name=x"], tmp_path, capsys)
 
 
 @pytest.mark.parametrize("lost", ["corpora", "corpora/CORPUS"])
 @pytest.mark.parametrize("task", [path.stem for path in sorted((conf_dir() / "task").iterdir())])
-def test_a_generated_corpus_that_was_removed_is_written_again(
-    task: str, lost: str, tmp_path: Path
-) -> None:
+def test_a_generated_corpus_that_was_removed_is_written_again(task, lost, tmp_path):
     config = compose_run([f"task={task}", "hardware=cpu", f"results_dir={tmp_path}"])
     before = locate(config)
     check(before)

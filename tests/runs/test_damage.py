@@ -80,9 +80,7 @@ def test_what_a_report_reads_of_a_run_is_verified(copied: RunFolder) -> None:
 @pytest.mark.parametrize(
     "name", ["record.json", "attention.jsonl", "model.safetensors", "training.json"]
 )
-def test_a_damaged_run_is_named_and_repeated(
-    copied: RunFolder, summarizer: list[str], caplog: pytest.LogCaptureFixture, name: str
-) -> None:
+def test_a_damaged_run_is_named_and_repeated(copied, summarizer, caplog, name):
     before = untimed(copied.read_record())
     flip(copied.path / name)
     outcome = execute(locate(compose_run(summarizer)))
@@ -111,9 +109,7 @@ def test_damage_of_a_run_does_not_block_those_that_share_its_training(
     assert RunFolder(other.folder).damaged_files() == []
 
 
-def test_a_torn_training_without_a_checksum_does_not_block_either(
-    copied: RunFolder, summarizer: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_torn_training_without_a_checksum_does_not_block_either(copied, summarizer, caplog):
     (copied.path / "SHA256SUMS").unlink()
     cut(copied.training)
     other = execute(locate(compose_run([*summarizer, "decoding.beam_size=1"])))

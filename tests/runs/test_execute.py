@@ -1,7 +1,6 @@
 import json
 import math
 import os
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,9 +61,7 @@ def test_a_run_with_the_weights_of_another_gives_its_curves_to_a_logger(tiny: li
         assert len(lines) == 1 + len(folder.read_history())
 
 
-def test_a_finished_run_gives_its_curves_to_a_logger_once(
-    folder: RunFolder, shared: list[str]
-) -> None:
+def test_a_finished_run_gives_its_curves_to_a_logger_once(folder, shared):
     assert not (folder.path / "curves.csv").exists()
     curves = []
     for _ in range(2):
@@ -76,9 +73,7 @@ def test_a_finished_run_gives_its_curves_to_a_logger_once(
     assert not folder.damaged_files()
 
 
-def test_the_recorded_accuracy_is_that_of_the_written_predictions(
-    folder: RunFolder, shared: list[str]
-) -> None:
+def test_the_recorded_accuracy_is_that_of_the_written_predictions(folder, shared):
     corpus = load(compose_run(shared).corpus_path, "medium")
     accuracies = []
     for language in corpus.languages:
@@ -116,9 +111,7 @@ def test_the_same_configuration_gives_the_same_numbers(folder: RunFolder, tiny: 
     assert untimed(RunFolder(other.folder).read_record()) == untimed(folder.read_record())
 
 
-def test_a_run_with_broken_kernels_has_the_numbers_of_pytorch(
-    tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_with_broken_kernels_has_the_numbers_of_pytorch(tiny, tmp_path, monkeypatch):
     def broken(*_: Any) -> Any:
         raise OSError("no C compiler")
 
@@ -152,9 +145,7 @@ def test_a_run_with_broken_kernels_has_the_numbers_of_pytorch(
     assert len(rejected) == len(warned) == len(dispatch.replaced()) > 1
 
 
-def test_a_failing_run_keeps_its_traceback_and_can_be_repeated(
-    tiny: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_run_keeps_its_traceback_and_can_be_repeated(tiny, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("repro.runs.train.fit", _broken)
         outcome = execute(locate(compose_run(tiny)))
@@ -181,9 +172,7 @@ def test_two_processes_do_not_work_on_one_run(tiny: list[str]) -> None:
     assert not is_claimed(path)
 
 
-def test_cuda_is_refused_where_there_is_none(
-    tiny: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cuda_is_refused_where_there_is_none(tiny, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     outcome = execute(locate(compose_run([*tiny, "hardware=cuda"])))
     assert outcome.status == "failed"
@@ -207,9 +196,7 @@ def test_tensorboard_files_are_written(tiny: list[str]) -> None:
     assert list((outcome.folder / "tensorboard").glob("events*"))
 
 
-def test_history_is_one_row_for_each_epoch_after_an_interruption(
-    tiny: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_history_is_one_row_for_each_epoch_after_an_interruption(tiny, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("repro.runs.train.evaluate_best", _broken)
         assert execute(locate(compose_run(tiny))).status == "failed"
@@ -228,9 +215,7 @@ def test_an_ensemble_of_members_that_are_not_done_is_refused() -> None:
 
 
 @pytest.mark.parametrize("done", [False, True])
-def test_a_process_that_died_after_the_end_of_its_run_did_not_fail_it(
-    tmp_path: Path, done: bool
-) -> None:
+def test_a_process_that_died_after_the_end_of_its_run_did_not_fail_it(tmp_path, done):
     run = Job(compose_run([]), CorpusIdentity("made-up", "f"), RunFolder(tmp_path / "run"))
     run.folder.mark_running()
     if done:

@@ -19,9 +19,7 @@ def refuse(*_arguments: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_run_without_room_fails_and_can_be_repeated(
-    tiny: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_without_room_fails_and_can_be_repeated(tiny, monkeypatch, capsys):
     assert (
         execute(locate(compose_run(tiny))).status == "done"
     )  # it writes the corpus of the next one too
@@ -41,9 +39,7 @@ def test_a_run_without_room_fails_and_can_be_repeated(
     assert execute(locate(config)).status == "done"
 
 
-def test_a_run_that_cannot_even_be_marked_reads_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_cannot_even_be_marked_reads_interrupted(tmp_path, monkeypatch, capsys):
     folder = RunFolder(tmp_path / "demo" / "runs" / "0123456789ab")
     folder.mark_running()
     with monkeypatch.context() as patched:
@@ -59,12 +55,7 @@ def test_a_run_that_cannot_even_be_marked_reads_interrupted(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
-def test_a_command_without_room_ends_with_one_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    number: int,
-) -> None:
+def test_a_command_without_room_ends_with_one_line(tmp_path, monkeypatch, capsys, number):
     def fail(*_arguments: object) -> None:
         raise OSError(number, os.strerror(number))
 

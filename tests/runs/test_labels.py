@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from measured import RECORD
 
 from repro.cli import main
@@ -24,9 +23,7 @@ def finished(results: Path, name: str, **changes: object) -> RunFolder:
     return folder
 
 
-def test_the_newest_runs_are_told_apart(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_newest_runs_are_told_apart(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     command = "repro reproduce peters2019/table1 scale=demo"
     names = {"a" * 12: "softmax", "b" * 12: "sparsemax"}
@@ -83,9 +80,7 @@ def test_a_finished_run_shows_its_result(tmp_path: Path) -> None:
     assert (state.status, state.text) == ("done", "test/accuracy 71.50")
 
 
-def test_a_sweep_that_nobody_works_on_says_how_to_continue(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sweep_that_nobody_works_on_says_how_to_continue(tmp_path, capsys):
     sweep = tmp_path / "demo" / "sweeps" / "1" / "sweep.json"
     sweep.parent.mkdir(parents=True)
     command = "repro run -m seed=1,2"
@@ -97,9 +92,7 @@ def test_a_sweep_that_nobody_works_on_says_how_to_continue(
     assert capsys.readouterr().out.splitlines()[-2].endswith(f": {command}")
 
 
-def test_the_main_metric_of_a_run_is_printed_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_main_metric_of_a_run_is_printed_first(tmp_path, capsys):
     metrics = {"dev/accuracy": 70.0, "dev/loss": 1.0, "test/accuracy": 71.5}
     finished(tmp_path, "a" * 12, metrics=metrics, signatures=dict.fromkeys(metrics, "s"))
     assert main(["show", "aa", f"results_dir={tmp_path}"]) == 0

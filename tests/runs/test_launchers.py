@@ -26,9 +26,7 @@ def without(package: str) -> bool:
 
 
 @pytest.mark.parametrize("launcher", ["local", "joblib", "basic"])
-def test_a_launcher_brings_a_sweep_to_its_end(
-    launcher: str, tiny: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_launcher_brings_a_sweep_to_its_end(launcher, tiny, tmp_path, capfd):
     if launcher == "joblib" and without("hydra_plugins.hydra_joblib_launcher"):
         pytest.skip("no joblib launcher here")
     sweep = ["run", "-m", *tiny, *SHORT, "seed=1,2", f"hydra/launcher={launcher}"]
@@ -38,9 +36,7 @@ def test_a_launcher_brings_a_sweep_to_its_end(
     assert statuses(tmp_path) == ["done", "done"]
 
 
-def test_a_run_that_ended_without_a_word_is_a_failure(
-    tiny: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_ended_without_a_word_is_a_failure(tiny, monkeypatch):
     """On a full disk, a run can mark nothing."""
     monkeypatch.setattr("repro.runs.launch.launch_jobs", lambda *_: None)
     assert main(["run", "-m", *tiny, *SHORT, "seed=1,2"]) == 1
@@ -58,9 +54,7 @@ def test_reproduce_uses_the_launcher_that_it_is_given(tiny: list[str], tmp_path:
 
 @pytest.mark.skipif(without("hydra_plugins.hydra_optuna_sweeper"), reason="no Optuna sweeper here")
 @pytest.mark.filterwarnings("ignore")  # of Optuna 2 about its own dependencies
-def test_optuna_maximizes_the_monitored_metric(
-    tiny: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_optuna_maximizes_the_monitored_metric(tiny, tmp_path, capfd):
     study = ["hydra/sweeper=optuna", "hydra.sweeper.direction=maximize", "hydra.sweeper.n_jobs=1"]
     tuned = "training.learning_rate=interval(0.0001,0.1)"
     assert main(["run", "-m", *tiny, *SHORT, *study, "hydra.sweeper.n_trials=3", tuned]) == 0

@@ -123,9 +123,7 @@ def test_a_folder_in_the_place_of_the_lock_is_named_and_held_by_nobody(tmp_path:
     assert caught.value.filename == str(tmp_path / "lock")
 
 
-def test_a_file_system_without_locks_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
     def refuse(*_arguments: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 

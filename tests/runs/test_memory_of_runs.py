@@ -1,7 +1,6 @@
 """Runs that need more memory than there is: refused before data are read, or explained."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,9 +24,7 @@ HUGE = 10**15
         ["task=snli", "model.hidden_size=1000000"],
     ],
 )
-def test_models_beyond_the_memory_are_refused_before_data_are_read(
-    settings: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_models_beyond_the_memory_are_refused_before_data_are_read(settings, tmp_path, capsys):
     assert main(["run", *settings, f"results_dir={tmp_path / 'results'}"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert settings[-1].split("=")[0] in line
@@ -58,9 +55,7 @@ def test_other_errors_pass() -> None:
         raise RuntimeError("size mismatch")
 
 
-def test_a_run_without_memory_fails_in_one_line(
-    tiny: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_without_memory_fails_in_one_line(tiny, monkeypatch):
     monkeypatch.setattr("repro.runs.train.fit", lambda *_: torch.empty(HUGE, dtype=torch.uint8))
     outcome = execute(locate(compose_run(tiny)))
     assert outcome.status == "failed"

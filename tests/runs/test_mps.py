@@ -40,9 +40,7 @@ def test_a_daemon_lives_as_long_as_the_block(control: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", [True, False])
-def test_without_a_daemon_runs_go_on(
-    broken: bool, control: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_a_daemon_runs_go_on(broken, control, monkeypatch, caplog):
     if broken:
         (control.parent / "broken").touch()
     else:
@@ -52,9 +50,7 @@ def test_without_a_daemon_runs_go_on(
     assert len(caplog.messages) == 1
 
 
-def test_a_daemon_of_the_machine_is_left_alone(
-    control: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_daemon_of_the_machine_is_left_alone(control, monkeypatch):
     monkeypatch.setenv(PIPE, "/run/mps")
     with shared_card():
         assert os.environ[PIPE] == "/run/mps"
@@ -65,9 +61,7 @@ def test_a_daemon_of_the_machine_is_left_alone(
 @pytest.mark.parametrize(
     ("device", "wanted", "calls"), [("cuda", 2, 2), ("cuda", 0, 2), ("cuda", 1, 0), ("cpu", 2, 0)]
 )
-def test_several_runs_on_a_card_share_it(
-    device: str, wanted: int, calls: int, control: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_several_runs_on_a_card_share_it(device, wanted, calls, control, monkeypatch):
     monkeypatch.setattr(local, "choose_device", lambda _config: torch.device(device))
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     hardware = SimpleNamespace(parallel_runs=wanted)

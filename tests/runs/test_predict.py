@@ -136,9 +136,7 @@ def test_a_command_prints_a_line_for_each_input(
     assert f"{file}:{good.count(chr(10)) + 1}: expected lemma TAB tags" in captured.err
 
 
-def test_json_has_scores_attention_and_the_best_outputs(
-    folder: RunFolder, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_has_scores_attention_and_the_best_outputs(folder, capsys):
     text = inputs_of(folder, languages_of(folder)[0])[0]
     command = ["predict", folder.run_id, "--text", text, "--json", root_of(folder)]
     assert main([*command, "--n-best", "3", "decoding.beam_size=3"]) == 0
@@ -195,14 +193,7 @@ def test_heat_maps_of_runs_side_by_side(folder: RunFolder, tmp_path: Path) -> No
         (["--best", "test/accuracy", "seed=9", "--text", "a"], "has 'test/accuracy'"),
     ],
 )
-def test_what_does_not_fit_is_refused(
-    folder: RunFolder,
-    arguments: list[str],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_does_not_fit_is_refused(folder, arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("FOLDER").mkdir()
     language = languages_of(folder)[0]
@@ -211,9 +202,7 @@ def test_what_does_not_fit_is_refused(
     assert message in capsys.readouterr().err
 
 
-def test_missing_weights_name_the_command_that_trains_them(
-    folder: RunFolder, tmp_path: Path
-) -> None:
+def test_missing_weights_name_the_command_that_trains_them(folder, tmp_path):
     (tmp_path / "demo" / "records").mkdir(parents=True)
     shutil.copy(folder.record, tmp_path / "demo" / "records" / f"{folder.run_id}.json")
     for found in (tmp_path / "demo" / "runs" / folder.run_id, None):
@@ -226,13 +215,7 @@ def test_missing_weights_name_the_command_that_trains_them(
 
 @pytest.mark.parametrize("name", ["config.yaml", "preparation.json", "model.safetensors"])
 @pytest.mark.parametrize("checksums", [True, False])
-def test_a_damaged_file_of_a_copied_folder_is_named(
-    folder: RunFolder,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    checksums: bool,
-) -> None:
+def test_a_damaged_file_of_a_copied_folder_is_named(folder, tmp_path, capsys, name, checksums):
     left = [] if checksums else ["SHA256SUMS"]
     copied = shutil.copytree(
         folder.path, tmp_path / "copied", ignore=shutil.ignore_patterns("lock", *left)
@@ -255,9 +238,7 @@ def test_a_damaged_file_of_a_copied_folder_is_named(
         ({"other": 1}, "other"),
     ],
 )
-def test_a_preparation_that_no_run_wrote_is_named(
-    folder: RunFolder, tmp_path: Path, changes: dict[str, object] | None, named: str
-) -> None:
+def test_a_preparation_that_no_run_wrote_is_named(folder, tmp_path, changes, named):
     ignored = shutil.ignore_patterns("lock", "SHA256SUMS")
     copied = RunFolder(shutil.copytree(folder.path, tmp_path / "copied", ignore=ignored))
     copied.write_preparation({} if changes is None else copied.read_preparation() | changes)
@@ -279,9 +260,7 @@ def test_one_text_is_one_input(folder: RunFolder) -> None:
     assert one.line == run.predict([text])[0].line
 
 
-def test_a_notebook_shows_a_run_in_one_line_and_a_prediction_as_a_table(
-    folder: RunFolder, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_notebook_shows_a_run_in_one_line_and_a_prediction_as_a_table(folder, capsys):
     run, text = repro.load(folder.path), inputs_of(folder, languages_of(folder)[0])[0]
     metrics = folder.read_record().metrics
     assert repr(run).startswith(f"{folder.run_id}: morphology: ")
@@ -300,16 +279,12 @@ def test_a_notebook_shows_a_run_in_one_line_and_a_prediction_as_a_table(
     assert repr(run) in capsys.readouterr().err
 
 
-def test_a_word_that_is_no_run_is_named(
-    folder: RunFolder, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_word_that_is_no_run_is_named(folder, capsys):
     assert main(["predict", "nope", "--text", "x", root_of(folder)]) == 2
     assert "nope: expected a run" in capsys.readouterr().err
 
 
-def test_unknown_symbols_of_a_text_are_named(
-    folder: RunFolder, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unknown_symbols_of_a_text_are_named(folder, capsys):
     known = inputs_of(folder, languages_of(folder)[0])[0]
     lemma, *tags = known.split("\t")
     strange = "\t".join([f"Ж{lemma}Ж", *tags])
@@ -322,9 +297,7 @@ def test_unknown_symbols_of_a_text_are_named(
     assert "unknown" not in capsys.readouterr().err
 
 
-def test_an_interrupt_ends_quietly(
-    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interrupt_ends_quietly(folder, monkeypatch, capsys):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 

@@ -26,9 +26,7 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return made
 
 
-def test_another_search_takes_over_the_weights(
-    copied: RunFolder, summarizer: list[str], trainings: list[Path]
-) -> None:
+def test_another_search_takes_over_the_weights(copied, summarizer, trainings):
     searched = [*summarizer, "decoding.beam_size=1", "task.stored_examples=1"]
     other = execute(locate(compose_run(searched)))
     assert other.status == "done", other.error
@@ -44,16 +42,12 @@ def test_another_search_takes_over_the_weights(
 
 @pytest.mark.usefixtures("copied")
 @pytest.mark.parametrize("override", ["seed=2", "training.learning_rate=0.5"])
-def test_another_training_is_made(
-    summarizer: list[str], trainings: list[Path], override: str
-) -> None:
+def test_another_training_is_made(summarizer, trainings, override):
     other = execute(locate(compose_run([*summarizer, override])))
     assert trainings == [other.folder]
 
 
-def test_weights_of_another_device_are_not_taken(
-    copied: RunFolder, summarizer: list[str], trainings: list[Path]
-) -> None:
+def test_weights_of_another_device_are_not_taken(copied, summarizer, trainings):
     copied.write_training(copied.read_training() | {"device": "another"})
     (copied.path / "SHA256SUMS").unlink()  # else the file is passed over as damaged
     other = execute(locate(compose_run([*summarizer, "decoding.beam_size=1"])))
@@ -71,9 +65,7 @@ def test_side_by_side_runs_of_one_training_share_it(summarizer: list[str]) -> No
     assert len(speeds) == 1  # one clock measured one training
 
 
-def test_an_interrupted_run_continues_its_own_training(
-    summarizer: list[str], trainings: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_continues_its_own_training(summarizer, trainings, monkeypatch):
     def interrupted(*arguments):  # type: ignore[no-untyped-def]
         fit(*arguments)
         raise RuntimeError("before its end was noted")

@@ -1,16 +1,12 @@
 """Printing a run whose texts look like the markup of the terminal."""
 
-from pathlib import Path
-
 import pytest
 
 from repro.results import run_folder
 from repro.runs.show import describe, metric_text, print_run
 
 
-def test_brackets_in_paths_and_texts_are_printed_as_they_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_brackets_in_paths_and_texts_are_printed_as_they_are(tmp_path, capsys):
     results = tmp_path / "a[/bold]b[red]"
     folder = run_folder(results, "demo", "0123456789ab")
     folder.mark_running()
@@ -22,9 +18,7 @@ def test_brackets_in_paths_and_texts_are_printed_as_they_are(
     assert all(text in printed for text in (str(folder.path), "'[/bold]'", "'[/x]'", "[/y]"))
 
 
-def test_the_configuration_is_printed_on_request_only(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_configuration_is_printed_on_request_only(tmp_path, capsys):
     folder = run_folder(tmp_path, "demo", "0123456789ab")
     folder.mark_running()
     folder.write_config("seed: 7\n")

@@ -3,7 +3,6 @@
 import json
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -20,9 +19,7 @@ PLUGINS = ["joblib"] if find_spec("hydra_plugins.hydra_joblib_launcher") else []
 PROGRESS = {"share": 0.5, "epoch": 3, "epochs": 6, "metric": "accuracy", "value": 71.5}
 
 
-def test_a_sweep_is_found_and_its_failed_run_listed(
-    tiny: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sweep_is_found_and_its_failed_run_listed(tiny, tmp_path, capsys):
     short = [*tiny, "training.max_steps=1", "task.stored_examples=1"]
     assert main(["run", "-m", *short, "seed=1,2", "-q"]) == 0
     assert capsys.readouterr().err == ""
@@ -45,9 +42,7 @@ def test_a_sweep_is_found_and_its_failed_run_listed(
 @pytest.mark.parametrize(
     "text", ["{", "[]", "\xff", '{"command": "x", "runs": [], "jobs": {}}', '{"command": "x"}']
 )
-def test_a_damaged_file_of_a_sweep_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
-) -> None:
+def test_a_damaged_file_of_a_sweep_is_named(tmp_path, capsys, text):
     path = tmp_path / "demo" / "sweeps" / "1" / "sweep.json"
     path.parent.mkdir(parents=True)
     path.write_bytes(text.encode("latin-1"))
@@ -56,9 +51,7 @@ def test_a_damaged_file_of_a_sweep_is_named(
     assert str(path) in line
 
 
-def test_the_display_reads_folders_and_estimates_the_time_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_display_reads_folders_and_estimates_the_time_left(tmp_path, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr("repro.runs.display.time.monotonic", lambda: clock[0])
     folders = [RunFolder(tmp_path / name) for name in "abc"]
@@ -81,9 +74,7 @@ def test_the_display_reads_folders_and_estimates_the_time_left(
     assert SweepDisplay([RunState(folders[2], "")], before=4, total=20)._counted == "4 of 20"
 
 
-def test_the_doctor_names_what_is_missing_and_what_is_broken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_doctor_names_what_is_missing_and_what_is_broken(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("shutil.which", lambda name: None)
     settings = [f"data_dir={tmp_path}", f"results_dir={tmp_path}"]
     assert main(["doctor", *settings]) == 0
@@ -95,9 +86,7 @@ def test_the_doctor_names_what_is_missing_and_what_is_broken(
     assert main(["doctor", settings[0], "results_dir=/dev/null/below"]) == 1
 
 
-def test_the_doctor_notices_another_package_of_the_same_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_doctor_notices_another_package_of_the_same_name(tmp_path, monkeypatch, capsys):
     for name in ("repro", "repro-sparse-attention"):
         folder = tmp_path / f"{name.replace('-', '_')}-3.0.dist-info"
         folder.mkdir()

@@ -52,9 +52,7 @@ def second_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("second_fails")
-def test_a_sweep_survives_a_failing_job_and_says_what_failed(
-    tiny: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sweep_survives_a_failing_job_and_says_what_failed(tiny, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
     outcomes = bring(jobs(tiny))
     assert [outcome.status for outcome in outcomes] == ["done", "failed", "done"]
@@ -64,9 +62,7 @@ def test_a_sweep_survives_a_failing_job_and_says_what_failed(
     assert "MemoryError: seed 2 is too large" in printed
 
 
-def test_failures_are_listed_whole(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failures_are_listed_whole(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     label = "task.languages=[velisk] " + "mapping.alpha=1.5 " * 9
     failed = Outcome("0123", label, "failed", tmp_path, error="ValueError: [sic] " + 9 * "long ")
@@ -221,9 +217,7 @@ def wait_for_claims(results: Path, number: int, rows: int = 0) -> dict[int, RunF
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_workers_keep_a_checkpoint_and_end_with_their_leader(
-    tiny: list[str], tmp_path: Path, number: signal.Signals
-) -> None:
+def test_workers_keep_a_checkpoint_and_end_with_their_leader(tiny, tmp_path, number):
     # The signal comes within an epoch of many batches, which has rows, before any checkpoint is
     # due: only the stop writes one.
     long = ("hardware.parallel_runs=2", "training.max_epochs=5000", "training.min_learning_rate=0",
@@ -247,9 +241,7 @@ def test_workers_keep_a_checkpoint_and_end_with_their_leader(
     assert any(progress.batch > 0 for progress in stopped.values())
 
 
-def test_a_killed_worker_fails_its_own_run_only(
-    tiny: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_killed_worker_fails_its_own_run_only(tiny, tmp_path, capsys):
     def kill_one() -> None:
         pid, run = next(iter(wait_for_claims(tmp_path, 1).items()))
         os.kill(pid, signal.SIGKILL)

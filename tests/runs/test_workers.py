@@ -78,9 +78,7 @@ def test_workers_go_on_when_the_process_that_starts_them_is_killed() -> None:
         assert pool.wait()[0][1].startswith("b")  # type: ignore[union-attr]
 
 
-def test_a_starter_that_dies_while_it_starts_a_worker_costs_one_task(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_starter_that_dies_while_it_starts_a_worker_costs_one_task(monkeypatch):
     def die(*_: object) -> None:
         raise EOFError
 
@@ -129,9 +127,7 @@ def start_leader(folder: Path) -> "subprocess.Popen[str]":
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_workers_end_with_their_leader_and_start_no_other_task(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_workers_end_with_their_leader_and_start_no_other_task(tmp_path, number):
     leader = start_leader(tmp_path)
     leader.send_signal(number)
     _, errors = leader.communicate(timeout=30)

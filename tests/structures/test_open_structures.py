@@ -1,7 +1,6 @@
 """Structures with an oracle in PyTorch: the same active set, derivatives and losses."""
 
 import itertools
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -12,7 +11,6 @@ from repro.losses.structured import (
     CRFLoss,
     MarginSparseMAPLoss,
     SparseMAPLoss,
-    StructuredLoss,
     StructuredPerceptronLoss,
     StructuredSVMLoss,
 )
@@ -139,9 +137,7 @@ def test_copies_of_a_structure() -> None:
     "kind", [StructuredPerceptronLoss, StructuredSVMLoss, SparseMAPLoss, MarginSparseMAPLoss]
 )
 @pytest.mark.parametrize("chained", [False, True])
-def test_losses_are_those_of_the_compiled_structure(
-    kind: Callable[..., StructuredLoss], chained: bool
-) -> None:
+def test_losses_are_those_of_the_compiled_structure(kind, chained):
     unary, lengths = draw(3, 4, 4), None if chained else torch.tensor([[4, 4], [4, 3], [2, 4]])
     more = draw(3, 3, 4, 4) if chained else None
     own, compiled = (Chain(), LinearChain()) if chained else (Assignment(), Matching())

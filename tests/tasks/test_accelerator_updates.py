@@ -170,9 +170,7 @@ def check_steps_of_a_search(model: Any, batch: Seq2SeqBatch) -> None:
 
 
 @pytest.mark.parametrize("name", [*distinct_updates()])
-def test_an_update_and_a_search_read_no_value(
-    name: str, root: Path, transfers: Counter[str]
-) -> None:
+def test_an_update_and_a_search_read_no_value(name, root, transfers):
     config = composed(name, root)
     if "predicted" in name or "aligned" in name:
         built(config, "cpu")  # trains the tagger, whose weights are kept
@@ -221,9 +219,7 @@ class OneLstm(torch.autograd.Function):
         ("mapping=softmax loss=cross_entropy", 793),
     ],
 )
-def test_operators_of_the_paper_s_inflection_update(
-    settings: str, most: int, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_operators_of_the_paper_s_inflection_update(settings, most, root, monkeypatch):
     """Loss and gradients of 20 target symbols; clipping and Adam add a dozen fused launches."""
     monkeypatch.setattr(
         torch, "lstm", lambda held, state, weights, *_: OneLstm.apply(held, *state, *weights)

@@ -105,9 +105,7 @@ def trace(config: RunConfig, device: str, dtype: torch.dtype) -> dict[str, Any]:
 
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=["float64", "float32"])
 @pytest.mark.parametrize("name", CHOICES)
-def test_updates_validation_and_search_are_those_of_the_cpu(
-    name: str, dtype: torch.dtype, root: Path
-) -> None:
+def test_updates_validation_and_search_are_those_of_the_cpu(name, dtype, root):
     # Dropout draws other numbers on a device. Adam's first steps have the signs of gradients, which
     # rounding decides where they are zero: in float32 updates are proportional to gradients.
     overrides = ["model.word_dropout=0" if "parsing" in name else "model.dropout=0"]

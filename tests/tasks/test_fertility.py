@@ -123,9 +123,7 @@ def test_predicted_bounds_are_aligned_in_training_where_asked(root: Path) -> Non
         assert training[real].min() >= 2
 
 
-def test_a_tagger_is_trained_without_touching_the_random_state(
-    root: Path, text: PreparedCorpus
-) -> None:
+def test_a_tagger_is_trained_without_touching_the_random_state(root, text):
     chosen = settings(root, "layers=2", "dropout=0.5")
     corpus = aligned(root, text)
     seed_everything(3)
@@ -140,9 +138,7 @@ def test_a_tagger_is_trained_without_touching_the_random_state(
         torch.testing.assert_close(trained[1][name], tensor, rtol=0, atol=0)
 
 
-def test_the_weights_of_the_best_epoch_are_kept(
-    root: Path, text: PreparedCorpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_weights_of_the_best_epoch_are_kept(root, text, monkeypatch):
     corpus, chosen = aligned(root, text), settings(root, "epochs=3")
     seen = []
     quality = iter((0.2, 0.7, 0.5))
@@ -173,9 +169,7 @@ def test_f1_leaves_out_the_least_fertility(root: Path, text: PreparedCorpus) -> 
     assert shares == [0.0, pytest.approx(2 * twos / (len(counts) + more))]
 
 
-def test_a_small_weight_of_the_first_class_raises_the_expectation(
-    root: Path, text: PreparedCorpus
-) -> None:
+def test_a_small_weight_of_the_first_class_raises_the_expectation(root, text):
     corpus, means = aligned(root, text), []
     source = torch.tensor([text.splits["dev"][0].source])
     for weight in (0.01, 1.0):

@@ -83,9 +83,7 @@ def test_vocabularies_come_from_the_training_data_only(task: MorphologyTask) -> 
     assert set(task.data.target.tokens[4:]) == trained
 
 
-def test_certificates_are_averaged_over_languages(
-    task: MorphologyTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_certificates_are_averaged_over_languages(task, tmp_path, monkeypatch):
     """One of two languages has a single validation example, the only one that is certified."""
     data = task.data
     chosen = data.corpus.languages[:2]

@@ -77,9 +77,7 @@ def test_described_weights_are_those_of_each_pair_alone(root: Path, alignment: s
     ("alignment", "directions"),
     [("words", 0), ("sequential", 2), ("matching", 1)],
 )
-def test_weights_are_mixtures_of_the_structures(
-    root: Path, alignment: str, directions: int
-) -> None:
+def test_weights_are_mixtures_of_the_structures(root, alignment, directions):
     task = made(root, alignment)
     task.model.eval()
     for row in task.weight_rows(task.data.dev, task.stored_pairs()):

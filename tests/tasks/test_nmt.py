@@ -268,9 +268,7 @@ def test_translations_have_the_least_length(root: Path) -> None:
         made(root, "decoding.min_length=21")
 
 
-def test_a_program_of_meteor_without_java_is_refused_before_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_of_meteor_without_java_is_refused_before_training(tmp_path, monkeypatch):
     jar = config(tmp_path).corpus_path / METEOR_JAR
     jar.parent.mkdir(parents=True)
     jar.touch()
@@ -279,9 +277,7 @@ def test_a_program_of_meteor_without_java_is_refused_before_training(
         check(config(tmp_path))
 
 
-def test_another_number_of_short_pairs_than_published_is_warned_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_another_number_of_short_pairs_than_published_is_warned_of(tmp_path, monkeypatch, caplog):
     folder = tmp_path / "wmt16_ro_en"
     folder.mkdir()
     for split in ("train", "dev", "test"):

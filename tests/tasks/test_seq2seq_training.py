@@ -21,9 +21,7 @@ def training(*overrides: str) -> Seq2SeqTask:
 
 
 @pytest.mark.parametrize("loss", ["loss.alpha=1.5", "loss.alpha=2", "loss=sparsemax"])
-def test_a_large_vocabulary_has_the_same_loss_and_gradients(
-    monkeypatch: pytest.MonkeyPatch, loss: str
-) -> None:
+def test_a_large_vocabulary_has_the_same_loss_and_gradients(monkeypatch, loss):
     plain = training(loss)
     monkeypatch.setattr(seq2seq, "LARGE_VOCABULARY", len(WORDS))
     large = training(loss)

@@ -26,9 +26,7 @@ SMALL = [
 
 
 @pytest.mark.parametrize(("alpha", "scale"), [(1.5, 400), (1, 1)])
-def test_forced_decoding_is_what_teacher_forcing_says(
-    alpha: float, scale: float, tmp_path: Path
-) -> None:
+def test_forced_decoding_is_what_teacher_forcing_says(alpha, scale, tmp_path):
     seed_everything(1)
     config = compose_run([*SMALL, f"loss.alpha={alpha}", f"results_dir={tmp_path}"])
     task = NmtTask(config, torch.device("cpu"))

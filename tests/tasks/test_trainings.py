@@ -55,9 +55,7 @@ def test_an_epoch_holds_every_example_once(name: str, tmp_path: Path) -> None:
         ("snli", 5, ["mapping=sparsemax"]),
     ],
 )
-def test_a_killed_run_continues_to_the_same_numbers(
-    name: str, last: int, overrides: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_continues_to_the_same_numbers(name, last, overrides, tmp_path, monkeypatch):
     """It stops behind its last checkpoint, one update earlier, in the second epoch if there is."""
     extra = ("training.checkpoint_minutes=0", *overrides)
     whole = execute(locate(config(name, tmp_path / "whole", *extra)))
@@ -108,8 +106,6 @@ def test_bfloat16_trains(name: str, override: str, tmp_path: Path) -> None:
         ("parsing", "full", r"UD_Vietnamese: expected one file \*-ud-train"),
     ],
 )
-def test_a_missing_corpus_is_refused_before_any_work(
-    name: str, scale: str, message: str, tmp_path: Path
-) -> None:
+def test_a_missing_corpus_is_refused_before_any_work(name, scale, message, tmp_path):
     with pytest.raises(DataError, match=message):
         task_spec(name).identify(config(name, tmp_path, f"scale={scale}", f"data_dir={tmp_path}"))

@@ -44,9 +44,7 @@ def test_some_trees_are_not_projective(treebank: dict[str, list[Sentence]]) -> N
     assert 0.01 < sum(share) / len(share) < 0.2
 
 
-def test_phrases_attach_to_nouns_and_verbs_by_their_adposition(
-    treebank: dict[str, list[Sentence]],
-) -> None:
+def test_phrases_attach_to_nouns_and_verbs_by_their_adposition(treebank):
     counts: Counter[tuple[str, str]] = Counter()
     for sentence in treebank["train"]:
         relations, forms = sentence.column("DEPREL"), sentence.column("FORM")

@@ -1,6 +1,5 @@
 """Alignments against definitions, and structured ones against every structure of tiny sentences."""
 
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise, product
 
@@ -66,9 +65,7 @@ def test_rows_of_real_words_sum_to_one(aligner: Aligner, scores: Tensor) -> None
         torch.testing.assert_close(weights.sum(2), real, atol=1e-9, rtol=0)
 
 
-def test_matchings_are_symmetrical_and_spend_one_on_each_word_of_the_shorter(
-    scores: Tensor,
-) -> None:
+def test_matchings_are_symmetrical_and_spend_one_on_each_word_of_the_shorter(scores):
     found = StructuredAligner(Matching())(scores, LENGTHS, LENGTHS)
     forth = found.premise_to_hypothesis
     assert torch.equal(found.hypothesis_to_premise, forth.transpose(1, 2))
@@ -121,9 +118,7 @@ def mixture(vertices: Tensor, values: Tensor) -> Tensor:
     return vertices.T @ torch.from_numpy(found.x)
 
 
-def test_sequential_weights_are_the_best_mixture_of_all_paths(
-    drawn: SequentialAligner, scores: Tensor
-) -> None:
+def test_sequential_weights_are_the_best_mixture_of_all_paths(drawn, scores):
     found = drawn(scores, LENGTHS, LENGTHS)
     for row, (m, n) in enumerate(LENGTHS.tolist()):
         for transitions, table, weights in (
@@ -178,9 +173,7 @@ def unsolved(found: Alignment) -> int:
 
 
 @pytest.mark.parametrize("kind", [SequentialAligner, partial(StructuredAligner, Matching())])
-def test_solutions_that_stop_early_are_told_once(
-    kind: Callable[..., Aligner], scores: Tensor
-) -> None:
+def test_solutions_that_stop_early_are_told_once(kind, scores):
     aligner = kind(max_iter=1).double()
     with pytest.warns(ConvergenceWarning, match=r"did not converge .*max_iter=1"):
         first = aligner(scores, LENGTHS, LENGTHS)
@@ -191,9 +184,7 @@ def test_solutions_that_stop_early_are_told_once(
 
 @pytest.mark.parametrize("scale", [1e-8, 1e-4, 0.3])
 @pytest.mark.parametrize("steps", [1e-3, 1e-2])
-def test_sentences_of_usual_lengths_are_aligned_within_the_bound(
-    scale: float, steps: float
-) -> None:
+def test_sentences_of_usual_lengths_are_aligned_within_the_bound(scale, steps):
     """Early in training scores are small, and those of transitions smaller still."""
     generator = torch.Generator().manual_seed(3)
     aligner = SequentialAligner()

@@ -79,9 +79,7 @@ def expect(result: Judged, p_true: float, margin: float) -> None:
         ([0.0, 0.0, 0.0], [1.0, 1.1]),
     ],
 )
-def test_rows_without_common_seeds_are_compared_by_welchs_test(
-    a: list[float], b: list[float]
-) -> None:
+def test_rows_without_common_seeds_are_compared_by_welchs_test(a, b):
     result = judged(A_BEATS_B, {("a", "x"): a, ("b", "x"): b})
     welch = stats.ttest_ind(a, b, equal_var=False, alternative="greater")
     expect(result, float(welch.pvalue), float(np.mean(a) - np.mean(b)))
@@ -163,9 +161,7 @@ def test_equal_values_are_not_better() -> None:
 
 @pytest.mark.parametrize(("measured", "decided"), [(44.9, False), (45.1, True), (70.0, True)])
 @pytest.mark.parametrize("better", [1.0, -1.0])
-def test_a_baseline_far_below_the_papers_decides_neither_way(
-    measured: float, decided: bool, better: float
-) -> None:
+def test_a_baseline_far_below_the_papers_decides_neither_way(measured, decided, better):
     of = experiment()
     of.scales, of.baseline = {"small": ScalePlan()}, "b"
     of.published.rows = {"b": {"x": 50.0}}
@@ -306,9 +302,7 @@ def test_groups_of_rows_are_compared(options: dict[str, float], verdict: Verdict
 
 
 @pytest.mark.parametrize(("distance", "verdict"), [(3.1, Verdict.HOLDS), (2.9, Verdict.FAILS)])
-def test_rows_that_may_be_worse_than_each_other_lie_close(
-    distance: float, verdict: Verdict
-) -> None:
+def test_rows_that_may_be_worse_than_each_other_lie_close(distance, verdict):
     of, rows = experiment(["a", "b", "c"]), ["a", "b", "c"]
     predicate = Order(better=rows, than=rows, by=-distance)
     assert judged(predicate, exact(a=1, b=4, c=2), of).verdict is verdict
