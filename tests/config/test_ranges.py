@@ -14,10 +14,7 @@ from repro.config.schema import RunConfig
 from repro.config.schema.checks import check_fields
 from repro.config.schema.registry import registered_schemas
 
-SENSELESS = {
-    float: (math.nan, math.inf, -math.inf, -1.0, 1e300),
-    int: (-1, 2**80),
-}
+SENSELESS = {float: (math.nan, math.inf, -math.inf, -1.0, 1e300), int: (-1, 2**80)}
 PATHS = ("", ".", "..", "../x", "a/b", "/x", "a\\b", "a\0b", "a\nb", "x" * 101)
 PATH_SETTINGS = {"corpus", "release", "treebank", "languages", "source", "target"}
 

@@ -3,12 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.data.dependencies.conllu import (
-    COLUMNS,
-    format_sentence,
-    parse_conllu,
-    write_conllu,
-)
+from repro.data.dependencies.conllu import COLUMNS, format_sentence, parse_conllu, write_conllu
 from repro.errors import DataError
 
 

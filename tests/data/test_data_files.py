@@ -5,12 +5,7 @@ from pathlib import Path
 import pytest
 
 from repro.checksums import sha256_of_file
-from repro.data.files import (
-    decoded_lines,
-    parse_json_object,
-    sha256_of,
-    write_if_changed,
-)
+from repro.data.files import decoded_lines, parse_json_object, sha256_of, write_if_changed
 from repro.errors import DataError
 
 

@@ -5,12 +5,7 @@ import torch
 from torch import Tensor
 
 from repro.config.schema.nli import WordVectorConfig
-from repro.data.embeddings import (
-    glove_fingerprint,
-    glove_vectors,
-    place_vectors,
-    read_glove,
-)
+from repro.data.embeddings import glove_fingerprint, glove_vectors, place_vectors, read_glove
 from repro.data.files import sha256_of
 from repro.data.vocabulary import SPECIALS, Vocabulary
 from repro.errors import DataError

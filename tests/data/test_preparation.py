@@ -10,13 +10,7 @@ from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import DEMO, SIZES, write_translation_demo
 from repro.data.parallel import open_folder, read_pairs
-from repro.data.preparation import (
-    SINK,
-    _write_subwords,
-    _write_words,
-    prepare,
-    strip_diacritics,
-)
+from repro.data.preparation import SINK, _write_subwords, _write_words, prepare, strip_diacritics
 from repro.data.segmentation import join_subwords
 from repro.data.translation import open_corpus
 from repro.data.vocabulary import SPECIALS, Vocabulary

@@ -3,13 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.data.sigmorphon import (
-    Inflection,
-    load,
-    read_file,
-    source_tokens,
-    target_tokens,
-)
+from repro.data.sigmorphon import Inflection, load, read_file, source_tokens, target_tokens
 from repro.data.vocabulary import Vocabulary
 from repro.errors import DataError
 
@@ -30,8 +24,7 @@ def test_reads_lines_as_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"a\tb\tN\r\nc\td\tV\r\n", b"a\tb\tN\nc\td\tV", b"\xef\xbb\xbfa\tb\tN\nc\td\tV\n"],
+    "content", [b"a\tb\tN\r\nc\td\tV\r\n", b"a\tb\tN\nc\td\tV", b"\xef\xbb\xbfa\tb\tN\nc\td\tV\n"]
 )
 def test_files_of_other_systems_are_read(tmp_path: Path, content: bytes) -> None:
     read = read_file(write(tmp_path / "x-dev", content), "x")
@@ -104,11 +97,7 @@ def test_fingerprint_follows_exactly_the_files_that_were_read(corpus: Path) -> N
 @pytest.mark.parametrize(
     ("setting", "languages", "message"),
     [
-        (
-            "high",
-            ["englsh"],
-            r"task\.languages: unknown language 'englsh'.*nearest: english\)",
-        ),
+        ("high", ["englsh"], r"task\.languages: unknown language 'englsh'.*nearest: english\)"),
         ("high", ["gothic"], r"unknown language 'gothic'.*nearest: alban, english, telug\)"),
         (
             "high",

@@ -49,10 +49,7 @@ def test_words_that_look_special_are_unknown() -> None:
 
 @pytest.mark.parametrize(
     ("tokens", "message"),
-    [
-        (["a", "b"], "begins with"),
-        ([*SPECIALS, "x", "x"], r"more often: \['x'\]"),
-    ],
+    [(["a", "b"], "begins with"), ([*SPECIALS, "x", "x"], r"more often: \['x'\]")],
 )
 def test_what_is_no_vocabulary_is_refused(tokens: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):

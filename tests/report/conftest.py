@@ -18,14 +18,8 @@ EXPERIMENT = Experiment(
     title="A made-up table",
     place="Table 9, §3",
     base=[],
-    rows=[
-        Axis("output α", {"1": [], "2": []}),
-        Axis("attention α", {"a": [], "b": []}),
-    ],
-    columns=[
-        Column("avg", "test/accuracy"),
-        Column("ens", "test/accuracy", aggregate="ensemble"),
-    ],
+    rows=[Axis("output α", {"1": [], "2": []}), Axis("attention α", {"a": [], "b": []})],
+    columns=[Column("avg", "test/accuracy"), Column("ens", "test/accuracy", aggregate="ensemble")],
     seeds=[1, 2, 3],
     scales={"demo": ScalePlan(), "full": ScalePlan()},
     published=Published(

@@ -27,14 +27,7 @@ from repro.report.figures.canvas import (
 )
 from repro.report.figures.data import draw_figure
 from repro.report.figures.heatmap import CELL, FOOT, room
-from repro.report.figures.lattice import (
-    Node,
-    build_tree,
-    lattice_example,
-    percent,
-    place,
-    walk,
-)
+from repro.report.figures.lattice import Node, build_tree, lattice_example, percent, place, walk
 from repro.report.figures.styles import STYLES, lines_of, style_of
 from repro.results import ResultsError
 

@@ -102,10 +102,7 @@ def test_summary_shows_what_is_recorded(experiment, records, make_record):
     grid = summary_grid(table, records + more)
     assert grid is not None
     assert titles(grid)[2:] == ["certified, dev (%)", "output nonzeros, dev (symbols)"]
-    assert texts(grid) == [
-        ("1", "a", "81.5 ± 0.7 (2/3)", "—"),
-        ("1", "b", "—", "1.50 (1/3)"),
-    ]
+    assert texts(grid) == [("1", "a", "81.5 ± 0.7 (2/3)", "—"), ("1", "b", "—", "1.50 (1/3)")]
 
 
 def test_columns_with_the_same_summary_share_a_row(experiment, make_record):

@@ -12,11 +12,7 @@ from measured import MEASUREMENT
 
 from repro.config.experiment import Axis, Column, Experiment, ScalePlan
 from repro.evaluation.significance import approximate_randomisation, signature
-from repro.evaluation.sufficient_statistics import (
-    GROUPS,
-    percentage_of_sums,
-    ratios,
-)
+from repro.evaluation.sufficient_statistics import GROUPS, percentage_of_sums, ratios
 from repro.report.significance import Comparer, compare_rows
 from repro.results import Comparison, Measurement, ResultsError, publish, run_folder
 from repro.results.layout import statistics_path

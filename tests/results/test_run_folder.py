@@ -7,15 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.results import (
-    Record,
-    ResultsError,
-    RunFolder,
-    find_run,
-    list_runs,
-    publish,
-    run_folder,
-)
+from repro.results import Record, ResultsError, RunFolder, find_run, list_runs, publish, run_folder
 from repro.results.files import read_object
 
 Make = Callable[..., Record]

@@ -120,8 +120,7 @@ def test_a_busy_run_is_not_queued_again_after_a_failure() -> None:
     config = SimpleNamespace(task=SimpleNamespace(name="nmt"), fail_fast=True)
     jobs: list[Any] = [SimpleNamespace(config=config, folder=folder) for _ in range(3)]
     batch: Any = SimpleNamespace(
-        by_training=lambda: [[job] for job in jobs],
-        display=SimpleNamespace(note=lambda *_: None),
+        by_training=lambda: [[job] for job in jobs], display=SimpleNamespace(note=lambda *_: None)
     )
     queue = _Queue(batch)
     first, second = queue.take(0), queue.take(1)

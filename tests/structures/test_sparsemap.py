@@ -6,14 +6,7 @@ from every_structure import CASES, Case, spread
 from torch import Tensor
 
 from repro.mappings import sparsemax
-from repro.structures import (
-    Arborescence,
-    LinearChain,
-    Matching,
-    Solution,
-    Structure,
-    sparsemap,
-)
+from repro.structures import Arborescence, LinearChain, Matching, Solution, Structure, sparsemap
 
 
 def objective(

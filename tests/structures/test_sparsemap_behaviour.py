@@ -9,13 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from repro.structures import (
-    Arborescence,
-    ConvergenceWarning,
-    LinearChain,
-    Matching,
-    sparsemap,
-)
+from repro.structures import Arborescence, ConvergenceWarning, LinearChain, Matching, sparsemap
 
 STRUCTURES = [LinearChain(), Matching(), Arborescence()]
 

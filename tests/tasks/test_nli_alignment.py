@@ -9,12 +9,7 @@ from stored_statistics import scores_of
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
 from repro.mappings import Sparsemax
-from repro.models.entailment import (
-    AlignedLabels,
-    SequentialAligner,
-    StructuredAligner,
-    WordAligner,
-)
+from repro.models.entailment import AlignedLabels, SequentialAligner, StructuredAligner, WordAligner
 from repro.report.figures import figure_kind
 from repro.results import RunFolder
 from repro.results.files import read_rows
@@ -74,8 +69,7 @@ def test_described_weights_are_those_of_each_pair_alone(root: Path, alignment: s
 
 
 @pytest.mark.parametrize(
-    ("alignment", "directions"),
-    [("words", 0), ("sequential", 2), ("matching", 1)],
+    ("alignment", "directions"), [("words", 0), ("sequential", 2), ("matching", 1)]
 )
 def test_weights_are_mixtures_of_the_structures(root, alignment, directions):
     task = made(root, alignment)

@@ -77,11 +77,7 @@ def test_wrong_sentence_pairs_are_named(tmp_path: Path) -> None:
     good = {f"{split}.tsv": pairs("tsv", "xyxy") for split in ("train", "dev", "test")}
     write(tmp_path, good)
     for name, text, message in (
-        (
-            "dev.tsv",
-            pairs("tsv", "xyxz"),
-            r"dev\.tsv:5: expected the label x, y or '-', found 'z'",
-        ),
+        ("dev.tsv", pairs("tsv", "xyxz"), r"dev\.tsv:5: expected the label x, y or '-', found 'z'"),
         ("dev.tsv", "premise\tlabel\na\tx\n", r"dev\.tsv:2: expected a text under 'hypothesis'"),
         ("dev.tsv", good["dev.tsv"] + "a\n", r"dev\.tsv:6: expected 3 columns, found 1"),
         ("train.tsv", pairs("tsv", "xxxx"), r"train\.tsv: expected at least two labels, found x"),

@@ -67,12 +67,7 @@ def test_two_spellings_of_a_sentence_to_show_store_one_pair(tmp_path: Path) -> N
 
 
 def test_sentences_to_show_are_stored_from_any_split_and_change_no_metric(tmp_path: Path) -> None:
-    settings = [
-        *SMALL,
-        "task.stored_examples=2",
-        "training.max_steps=2",
-        "decoding.max_length=10",
-    ]
+    settings = [*SMALL, "task.stored_examples=2", "training.max_steps=2", "decoding.max_length=10"]
     plain = execute(locate(compose_run([*settings, f"results_dir={tmp_path}"])))
     data = NmtTask(compose_run([*settings, f"results_dir={tmp_path}"]), torch.device("cpu")).data
     texts = {split: list(read_pairs(data.texts[split])) for split in ("dev", "test", "train")}

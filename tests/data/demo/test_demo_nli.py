@@ -10,13 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from repro.data.corpora.inference import MULTINLI, SNLI, SentencePairs
 from repro.data.demo.nli import PREMISES, demo_records, write_demo_nli
-from repro.data.nli import (
-    LABELS,
-    NliExample,
-    NliReading,
-    load_nli,
-    punctuation_words,
-)
+from repro.data.nli import LABELS, NliExample, NliReading, load_nli, punctuation_words
 
 READING = NliReading(lowercase=True, check_size=False)
 FEW = {"train": 60, "dev": 20, "test": 20, "dev_matched": 20}

@@ -139,11 +139,7 @@ def cells(rows: str | Sequence[str], columns: str | Sequence[str], value: float)
 METEOR, BLEU = ([f"{pair} {metric}" for pair in PAIRS] for metric in ("METEOR", "BLEU"))
 ASSUMED: dict[str, Table] = {
     "malaviya2018/no-slowdown": cells("softmax", BLEU, 100)
-    | cells(
-        ["sparsemax", "csoftmax (c = 0.2)", "csparsemax (c = 0.2)"],
-        BLEU,
-        97,
-    ),
+    | cells(["sparsemax", "csoftmax (c = 0.2)", "csparsemax (c = 0.2)"], BLEU, 97),
     "niculae2017/translation-three-quarters": cells("softmax", "target words/s", 100)
     | cells(FRENCH, "target words/s", 76),
     "niculae2017/pnorm-slowest": cells(["softmax", *FRENCH], "target words/s", 60)
@@ -236,8 +232,7 @@ VIOLATIONS: dict[str, Table] = {
 
 
 @pytest.mark.parametrize(
-    "name",
-    [name for name, (_, claim) in CLAIMS.items() if claim.predicate is not None],
+    "name", [name for name, (_, claim) in CLAIMS.items() if claim.predicate is not None]
 )
 def test_a_table_that_violates_the_sentence_fails_the_rule(name: str) -> None:
     table = ASSUMED.get(name) or published_table(name)
