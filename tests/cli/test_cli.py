@@ -218,8 +218,6 @@ def test_a_reader_may_leave_early() -> None:
     command = [sys.executable, "-m", "repro", "reproduce", "--list"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **pipes) as listing:
-        assert listing.stdout is not None
-        assert listing.stderr is not None
         listing.stdout.close()
         assert listing.stderr.read() == ""
     assert listing.returncode == 141
@@ -232,7 +230,6 @@ def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_continues(tmp_path: Pat
     while not list(tmp_path.glob("demo/runs/*/history.jsonl")):  # long before a checkpoint is due
         time.sleep(0.05)
         assert running.process.is_alive()
-    assert running.process.pid is not None
     os.kill(running.process.pid, signal.SIGINT)
     ended = running.finish(60)
     assert ended.returncode == 130

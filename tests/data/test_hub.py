@@ -52,7 +52,6 @@ def parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 
 
 def test_rows_become_the_plain_files_that_the_reader_finds(parquet: Write, tmp_path: Path) -> None:
-    assert ROMANIAN.hub is not None
     hub = replace(ROMANIAN.hub, sizes={"train": 5, "test": 3}, first={"test": 3})
     corpus, data = replace(ROMANIAN, hub=hub), tmp_path / "data"
     for pattern in hub.files.values():
@@ -77,7 +76,6 @@ def test_rows_become_the_plain_files_that_the_reader_finds(parquet: Write, tmp_p
 
 
 def test_wrong_sizes_and_rows_are_refused(parquet: Write, tmp_path: Path) -> None:
-    assert ROMANIAN.hub is not None
     pattern = ROMANIAN.hub.files["train"]
     folder = parquet(pattern, [{"translation": row} for row in ROWS])
     with pytest.raises(DataError, match=r"train\.ro has 5 lines, the corpus has 604217 to 616423$"):
@@ -90,7 +88,6 @@ def test_wrong_sizes_and_rows_are_refused(parquet: Write, tmp_path: Path) -> Non
 
 
 def test_a_file_that_is_damaged_in_the_middle_is_named(tmp_path: Path) -> None:
-    assert SNLI.hub is not None
     path = tmp_path / "hub" / SNLI.hub.files["train"].replace("*", "0")
     path.parent.mkdir(parents=True)
     rows = pa.Table.from_pylist([PAIR | {"premise": f"{n}"} for n in range(1000)])
@@ -112,13 +109,11 @@ def test_without_a_network_the_hub_is_named(tmp_path, monkeypatch):
 
 def test_the_official_finnish_test_set_is_taken_without_its_second_half() -> None:
     hub = declared_corpora()["wmt16_fi"].hub
-    assert hub is not None
     assert hub.first["test"] == hub.sizes["test"] == 3_000
 
 
 @pytest.mark.parametrize("corpus", [SNLI, MULTINLI], ids=lambda corpus: corpus.name)
 def test_pairs_become_the_files_of_the_archives(parquet, tmp_path, corpus):
-    assert corpus.hub is not None
     assert len(bytes.fromhex(corpus.hub.revision)) == 20
     assert corpus.hub.files.keys() == corpus.files.keys()
     for pattern in corpus.hub.files.values():

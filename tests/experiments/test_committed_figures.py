@@ -30,6 +30,5 @@ def test_examples_of_figures_are_not_those_of_a_corpus() -> None:
         data = read_figure_data(
             RESULTS, "small", path.relative_to(path.parents[1]).with_suffix("").as_posix()
         )
-        assert data is not None
         parts = data.example.get("sentences") or data.example.get("pairs") or [data.example]
         assert {one["split"] for one in parts if "index" in one} <= {"own"}, path.name

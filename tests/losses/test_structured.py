@@ -178,7 +178,6 @@ def test_the_solution_is_there_for_statistics() -> None:
     scores = torch.randn(5, 6, 6)
     loss = SparseMAPLoss(Arborescence())
     found = loss.predict(scores, torch.full((5,), 5))
-    assert found.solution is not None
     assert found.solution.gap.shape == (5,)
     assert found.solution.converged.all()
     assert CRFLoss(Arborescence()).predict(scores).solution is None

@@ -1,6 +1,5 @@
 """Figures that show all runs of an experiment as curves."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 from figure_runs import figure_run, runs_in
 
-from repro.config.experiment import Axis, Column, Drawing, Experiment
+from repro.config.experiment import Axis, Column, Drawing
 from repro.report import build_report, export_figure_data
 from repro.report.figures import FigureRuns, read_figure_data
 from repro.report.figures.canvas import Canvas, plain_style
@@ -21,7 +20,7 @@ from repro.report.figures.curves import (
     mark_values,
     metric_label,
 )
-from repro.results import Archive, Measurement, ResultsError, run_folder
+from repro.results import Archive, ResultsError, run_folder
 
 Row = dict[str, Any]
 METRIC = "dev/token_accuracy"
@@ -193,12 +192,8 @@ def test_a_metric_has_its_unit() -> None:
 
 
 def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
-    tmp_path: Path,
-    figure_experiment: Experiment,
-    make_record: Callable[..., Measurement],
-    filled: Callable[..., Archive],
-    know: Callable[..., None],
-) -> None:
+    tmp_path, figure_experiment, make_record, filled, know
+):
     rows = [Axis("α", {"output 1": [], "output 2": []})]
     plan = Drawing("accuracy_over_time", best=METRIC, caption="A caption.")
     experiment = replace(
@@ -216,7 +211,6 @@ def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
         folder.append_history({"epoch": 1, "seconds": 1.0, "dev_token_accuracy": record.value})
     export_figure_data(Archive(tmp_path, "demo"), experiment, records)
     data = read_figure_data(tmp_path, "demo", experiment.name)
-    assert data is not None
     found = [(curve["label"], curve["seed"]) for curve in data.example["curves"]]
     assert found == [("output 1", 1), ("output 1", 2), ("output 2", 1), ("output 2", 2)]
     know(experiment)

@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -154,7 +153,6 @@ def test_values_survive_json_and_are_the_same_again(name: str) -> None:
 def test_every_curve_is_named(name: str, labels: set[str]) -> None:
     axes = LIBRARY[name].draw(VALUES[name]).axes[0]
     legend = axes.get_legend()
-    assert legend is not None
     assert labels <= {text.get_text() for text in legend.get_texts()}
 
 
@@ -210,13 +208,8 @@ def test_a_figure_is_folded_below_its_reason_at_the_scale_that_gives_one(tmp_pat
 
 
 def test_measured_neighbors_keep_their_banner(
-    tmp_path: Path,
-    computed: Experiment,
-    experiment: Experiment,
-    records: list,
-    filled: Callable[..., Archive],
-    know: Callable[..., None],
-) -> None:
+    tmp_path, computed, experiment, records, filled, know
+):
     know(computed, experiment)
     demo = [replace(record, scale="demo") for record in records]
     export_figure_data(Archive(tmp_path, "demo"), computed, origin=ORIGIN)

@@ -152,7 +152,6 @@ def test_sparsity_is_drawn_as_boxes_and_told() -> None:
         alone, compared = SPARSITY.draw(HISTORY).axes, SPARSITY.draw(both).axes
     assert [len(axes.patches) for axes in (*alone, *compared)] == [2, 2, 4, 4]
     legend = compared[0].get_legend()
-    assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == [
         "training sentences", "validation sentences"
     ]  # fmt: skip

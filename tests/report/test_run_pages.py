@@ -151,6 +151,5 @@ def test_an_ensemble_is_listed_with_the_settings_of_its_members(tmp_path: Path) 
     for one in (member, ensemble):
         publish(tmp_path, one)
     found = re.search(r'id="data">(.*?)</script>', list_page(Archive(tmp_path, "demo")))
-    assert found is not None
     shown = {row["run"]: row["settings"] for row in json.loads(found[1])["runs"]}
     assert shown == {member.run_id: "mapping.alpha=2", "e" * 12: "ensemble of 1 mapping.alpha=2"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.config.experiment import Drawing, Experiment
+from repro.config.experiment import Drawing
 from repro.report.figures import export_figure_data, read_figure_data, render_figure
 from repro.results import Archive, Measurement, ResultsError, figure_path, run_folder
 
@@ -40,7 +40,6 @@ def test_figure_data_hold_the_example_and_its_provenance(tmp_path, figure_experi
     assert content["record"]["value"] == 90.0
     assert {"run_id", "metric", "scale", "corpus", "fingerprint"} <= set(content["record"])
     data = read_figure_data(tmp_path, "demo", figure_experiment.name)
-    assert data is not None
     paths = render_figure(tmp_path, "demo", data)
     assert "<svg" in paths["svg"].read_text(encoding="utf-8")
     assert paths["png"].read_bytes().startswith(b"\x89PNG")
@@ -48,15 +47,11 @@ def test_figure_data_hold_the_example_and_its_provenance(tmp_path, figure_experi
 
 
 def test_an_unchanged_figure_is_not_drawn_again(
-    tmp_path: Path,
-    figure_experiment: Experiment,
-    make_record: Make,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    tmp_path, figure_experiment, make_record, monkeypatch
+):
     records = store_runs(tmp_path, make_record)
     export_figure_data(Archive(tmp_path, "demo"), figure_experiment, records)
     data = read_figure_data(tmp_path, "demo", figure_experiment.name)
-    assert data is not None
     paths = render_figure(tmp_path, "demo", data)
     before = {suffix: path.read_bytes() for suffix, path in paths.items()}
 

@@ -67,11 +67,9 @@ def test_one_numeric_axis_is_a_table_and_a_curve(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert [row.cells[1].best for row in table.rows] == [False, True, False]
     assert [run.run_id for run in table.rows[0].cells[1].runs] == ["1-1-1", "1-1-2"]
-    assert view.best is not None
     assert view.best == ("mapping.alpha=1.5, seed 2", "82.00", "1.5-1-2")
     assert "*" not in texts[0][1]
     assert "*" in texts[1][1]
-    assert view.svg is not None
     assert view.svg.read_bytes().startswith(b"<svg")
     every, tests = view.details
     assert [column.title for column in every.columns[1:]] == ["accuracy", "accuracy"]

@@ -151,11 +151,8 @@ def test_latex_tells_small_settings_apart(tmp_path, make_record, capsysbinary):
 
 
 def test_a_table_is_as_wide_as_the_terminal_and_names_what_it_leaves_out(
-    tmp_path: Path,
-    make_record: Make,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    tmp_path, make_record, monkeypatch, capsys
+):
     shown = [["a long sentence " * 20], ["another one " * 20]]
     for seed, sentences in enumerate(shown):
         config = {
@@ -182,11 +179,8 @@ def test_a_table_is_as_wide_as_the_terminal_and_names_what_it_leaves_out(
 
 
 def test_a_comparison_is_as_wide_as_the_terminal_and_marks_metrics(
-    tmp_path: Path,
-    make_record: Make,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    tmp_path, make_record, monkeypatch, capsys
+):
     monkeypatch.setenv("COLUMNS", "80")
     metrics = {"test/accuracy": 90.0, "dev/loss": 1.0}
     for name, sentences, loss in (("one", ["long " * 90], 1.0), ("two", ["other " * 90], 1.00001)):
@@ -299,14 +293,8 @@ def test_a_run_is_shown_from_its_record_alone(tmp_path, make_record, capsys):
     ],
 )
 def test_an_unknown_metric_is_left_out_and_named_with_its_file(
-    command: list[str],
-    shown: str,
-    results: Path,
-    make_record: Make,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    command, shown, results, make_record, monkeypatch, capsys, caplog
+):
     monkeypatch.chdir(results)
     config = compose_run(["task=morphology"])
     for name, further in (("unknown", {"dev/loss": 1.0}), ("nothing", {})):
@@ -411,11 +399,8 @@ def test_a_plan_takes_times_from_other_processors_where_there_are_no_others(
 
 
 def test_a_comparison_by_filters_keeps_the_settings_that_are_read_first(
-    tmp_path: Path,
-    make_record: Make,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    tmp_path, make_record, monkeypatch, capsys
+):
     for seed, alpha in ((1, 1.5), (2, 2.0)):
         config = {
             "data": {f"setting_with_a_long_name_{n}": seed for n in range(9)},

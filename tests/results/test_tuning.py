@@ -125,7 +125,6 @@ def test_without_tuning_nothing_follows() -> None:
 
 def test_a_metric_without_a_better_direction_is_refused() -> None:
     experiment = tuned()
-    assert experiment.tune is not None
     experiment.tune.metric = "dev/trees"
     with pytest.raises(ValueError, match="maximized or minimized"):
         run_to_the_end(experiment, {1: 1.0})
@@ -133,7 +132,6 @@ def test_a_metric_without_a_better_direction_is_refused() -> None:
 
 def test_a_smaller_loss_is_better() -> None:
     experiment = tuned()
-    assert experiment.tune is not None
     experiment.tune.metric = "dev/tree_loss"
     assert run_to_the_end(experiment, {0.5: 2, 1: 1, 2: 3})[-1] == (6, 1.0)
 

@@ -96,12 +96,8 @@ def test_a_damaged_run_is_named_and_repeated(copied, summarizer, caplog, name):
     [("training.json", flip), ("model.safetensors", cut), ("history.jsonl", flip)],
 )
 def test_damage_of_a_run_does_not_block_those_that_share_its_training(
-    copied: RunFolder,
-    summarizer: list[str],
-    caplog: pytest.LogCaptureFixture,
-    name: str,
-    damage: Damage,
-) -> None:
+    copied, summarizer, caplog, name, damage
+):
     damage(copied.path / name)
     other = execute(locate(compose_run([*summarizer, "decoding.beam_size=1"])))
     assert other.status == "done", other.error
@@ -127,11 +123,8 @@ def test_what_is_no_progress_of_a_training_is_named(copied: RunFolder, progress:
 
 @pytest.mark.parametrize("progress", [{"page": 1}, {"epoch": "two"}])
 def test_another_training_is_passed_over_and_replaced_by_the_run_itself(
-    copied: RunFolder,
-    summarizer: list[str],
-    caplog: pytest.LogCaptureFixture,
-    progress: dict[str, object],
-) -> None:
+    copied, summarizer, caplog, progress
+):
     copied.done.unlink()
     copied.write_training({**copied.read_training(), "progress": progress})
     outcome = execute(locate(compose_run(summarizer)))

@@ -24,7 +24,6 @@ with run_lock(pathlib.Path(sys.argv[1])):
 def start_holder(folder: Path) -> "subprocess.Popen[str]":
     command = [sys.executable, "-c", HOLD, str(folder)]
     holder = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     return holder
 
@@ -104,7 +103,6 @@ def test_who_waits_for_a_run_that_is_removed_begins_it_anew(tmp_path: Path) -> N
             [sys.executable, "-c", HOLD.replace("(sys.argv[1])", "(sys.argv[1]), print"), folder],
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        assert holder.stdout is not None
         assert "is working on it" in holder.stdout.readline()
         remove_locked(folder)
         assert not folder.exists()

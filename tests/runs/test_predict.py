@@ -56,7 +56,6 @@ def inputs_of(folder: RunFolder, language: str) -> list[str]:
 
 def languages_of(folder: RunFolder) -> list[str]:
     preparation = folder.read_preparation()
-    assert preparation is not None
     return list(preparation["languages"])
 
 
@@ -145,7 +144,6 @@ def test_json_has_scores_attention_and_the_best_outputs(folder, capsys):
     assert row["output"] == one.output == row["n_best"][0]["output"]
     assert row["log_probability"] == one.log_probability == row["n_best"][0]["log_probability"]
     assert row["exact"] is one.exact
-    assert one.attention is not None
     torch.testing.assert_close(torch.tensor(row["attention"]["weights"]), one.attention.weights)
     assert row["attention"]["columns"] == row["source"]
     assert row["attention"]["rows"] == row["target"]
@@ -267,9 +265,7 @@ def test_a_notebook_shows_a_run_in_one_line_and_a_prediction_as_a_table(folder, 
     assert f"test/accuracy {metrics['test/accuracy']:.2f}" in repr(run)
     assert "\n" not in repr(run)
     one = run.predict(text)[0]
-    assert one.attention is not None
     table = ElementTree.fromstring(f"<div>{one._repr_html_()}</div>").find("table")
-    assert table is not None
     head, *rows = table.findall("tr")
     assert len(head) == 1 + len(one.attention.columns)
     cells = [[cell.text for cell in row.findall("td")] for row in rows]

@@ -133,8 +133,6 @@ def test_a_run_leaves_weights_and_records(root: Path, alignment: str) -> None:
         assert by_pair[row["id"]].output == row["label"]
     for row in folder.read_attention():
         one = by_pair[row["pair"]]
-        assert one.attention is not None
-        assert one.reverse is not None
         assert ([*one.attention.rows], [*one.reverse.rows]) == (row["premise"], row["hypothesis"])
         forth = torch.tensor(row["premise_to_hypothesis"])
         torch.testing.assert_close(one.attention.weights, forth, atol=1e-5, rtol=0)

@@ -40,7 +40,6 @@ def configured(tmp_path: Path, *overrides: str):
 def refuse(tmp_path: Path, message: str, *overrides: str) -> None:
     config = configured(tmp_path, *overrides)
     spec = task_spec(config.task.name)
-    assert spec.check is not None
     with pytest.raises(DataError, match=message):
         spec.identify(config) and spec.check(config)
 

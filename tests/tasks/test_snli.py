@@ -137,7 +137,6 @@ def test_a_run_leaves_predictions_weights_and_records(root: Path) -> None:
         assert one["weights"] == pytest.approx(row["weights"], abs=1e-6)
     pairs = ["premise\tid\thypothesis", "Two dogs don't run.\t7\tDogs rest."]
     (one,) = predicted(folder.path, pairs, weights=True)
-    assert one.attention is not None
     assert one.attention.columns == ("Two", "dogs", "do", "n't", "run", ".")
     assert one.attention.weights.sum() == pytest.approx(1)
     assert sum(one.probabilities.values()) == pytest.approx(1)

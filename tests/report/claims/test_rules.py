@@ -74,7 +74,6 @@ def verdict_on(name: str, table: Table | Mapping[tuple[str, str], Sequence[float
     """
     (paper, claim), experiment = CLAIMS[name], artefact_of(name)
     predicate = claim.predicate
-    assert predicate is not None
     metrics = {one.name: predicate.metric or one.metric for one in experiment.columns}
     records: list[Measurement] = []
     for (row, column), value in table.items():
@@ -103,7 +102,6 @@ def test_every_claim_that_is_left_out_exists() -> None:
 @pytest.mark.parametrize("name", [name for name in CLAIMS if name not in UNPUBLISHED])
 def test_the_papers_own_values_satisfy_the_rule(name: str) -> None:
     predicate = CLAIMS[name][1].predicate
-    assert predicate is not None
     assert predicate.metric is None  # published values are those of the columns
     assert verdict_on(name, published_table(name)) is Verdict.HOLDS
 
@@ -255,7 +253,6 @@ def test_every_share_is_five_points_from_the_published_one() -> None:
     }  # fmt: skip
     for name, value in printed.items():
         bound = CLAIMS[name][1].bound
-        assert bound is not None
         unit = 100 if bound.relative_to else 1
         limits = (bound.lowest, bound.highest)
         (distance,) = (abs(value - unit * one) for one in limits if one is not None)
@@ -300,7 +297,6 @@ def power(
     table = ASSUMED.get(name) or published_table(name)
     noise = np.random.default_rng(len(name) + seeds)
     predicate = claim.predicate
-    assert predicate is not None
     metrics = {one.name: predicate.metric or one.metric for one in experiment.columns}
     rows = rows_of(predicate) or experiment.row_labels()
     wanted = predicate.columns or [*metrics]
