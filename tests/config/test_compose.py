@@ -13,14 +13,13 @@ from repro.config.explain import unreadable
 from repro.config.loading import group_choices
 from repro.config.paths import conf_dir
 from repro.config.schema.mapping import EntmaxConfig
-from repro.config.schema.morphology import MorphologyConfig, MorphologyRun
+from repro.config.schema.morphology import MorphologyConfig
 from repro.config.schema.registry import registered_schemas, run_class
 
 
 def test_defaults_and_overrides() -> None:
     run = compose_run(["mapping.alpha=1.25", "task.setting=medium", "scale=full", "seed=0"])
-    assert isinstance(run.mapping, EntmaxConfig)
-    assert run.mapping.alpha == 1.25
+    assert run.mapping == EntmaxConfig(name="entmax", alpha=1.25)
     assert isinstance(run.task, MorphologyConfig)
     assert run.training.validate_every == 10
     assert run.seed == 0
@@ -33,7 +32,6 @@ def test_defaults_and_overrides() -> None:
 )
 def test_inflection_has_the_length_of_the_released_program_at_full_scale_only(scale, length):
     run = compose_run(["task=morphology", f"scale={scale}"])
-    assert isinstance(run, MorphologyRun)
     training = run.training
     assert (training.max_steps, training.min_learning_rate, run.decoding.max_length) == length
     epochs = compose_run(["task=morphology", "scale=full", "training.max_steps=null"]).training
@@ -163,13 +161,6 @@ def test_bad_settings_are_refused_with_the_choices(overrides: str, expected: str
     assert expected in str(caught.value)
 
 
-def test_a_list_is_proposed_for_settings_and_not_for_groups() -> None:
-    with pytest.raises(ConfigError, match=r"or write a list, task.languages=\[a,b\]$"):
-        compose_run(["task.languages=a,b"])
-    with pytest.raises(ConfigError, match=r"sweep with `run -m`$"):
-        compose_run(["mapping=softmax,entmax"])
-
-
 @pytest.mark.parametrize("value", ["[ü]", "[ü,a b]", "[[x], y]", 'say "ü"', "a (b)"])
 def test_the_advised_quotes_are_accepted(value: str) -> None:
     advised = shlex.split(unreadable(f"task.shown={value}"))[-1]
@@ -200,15 +191,7 @@ def test_a_loss_composes_with_the_tasks_that_it_fits_and_no_other(loss: str) -> 
 
 def _base(choice: str, group: str = "loss") -> str:
     found = re.search(r"base_(\w+)", (conf_dir() / group / f"{choice}.yaml").read_text())
-    assert found is not None
     return found.group(1)
-
-
-def test_a_group_that_the_task_does_not_use_is_refused() -> None:
-    with pytest.raises(ConfigError, match="the task does not use mapping=softmax"):
-        compose_run(["task=parsing", "mapping=softmax"])
-    with pytest.raises(ConfigError, match=r"the task does not use mapping.alpha=2; leave it out"):
-        compose_run(["task=parsing", "mapping.alpha=2", "model.hidden_size=8"])
 
 
 def test_every_registered_schema_is_the_base_of_a_file() -> None:
@@ -225,18 +208,26 @@ def test_composition_does_not_depend_on_the_working_directory(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("overrides", "hint"),
+    ("overrides", "advice"),
     [
-        (["learning_rate=0.01"], "training.learning_rate"),
-        (["epochs=3"], "training.max_epochs"),
-        (["beam_size=3"], "decoding.beam_size"),
-        (["alpha=1.5"], "mapping.alpha"),
-        (["mapping=sparsemax", "mapping.alpha=1.5"], "mapping=entmax"),
+        ("learning_rate=0.01", r"training\.learning_rate"),
+        ("epochs=3", r"training\.max_epochs"),
+        ("beam_size=3", r"decoding\.beam_size"),
+        ("alpha=1.5", r"mapping\.alpha"),
+        ("mapping=sparsemax mapping.alpha=1.5", "mapping=entmax"),
+        ("task.languages=a,b", r"or write a list, task.languages=\[a,b\]$"),
+        ("mapping=softmax,entmax", r"sweep with `run -m`$"),
+        ("task=parsing mapping=softmax", "the task does not use mapping=softmax"),
+        (
+            "task=parsing mapping.alpha=2 model.hidden_size=8",
+            "not use mapping.alpha=2; leave it out",
+        ),
+        ("task", r"task= one of .*nmt"),
     ],
 )
-def test_keys_of_other_groups_are_suggested(overrides: list[str], hint: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(hint)):
-        compose_run(overrides)
+def test_what_does_not_compose_is_refused_with_advice(overrides: str, advice: str) -> None:
+    with pytest.raises(ConfigError, match=advice):
+        compose_run(overrides.split())
 
 
 @pytest.mark.parametrize("override", ["seed=1,2", "mapping.alpha=1,1.5", "task"])
@@ -245,8 +236,3 @@ def test_no_advice_is_refused_in_turn(override: str) -> None:
         compose_run([override])
     assert "list" not in str(caught.value)
     assert '""' not in str(caught.value)
-
-
-def test_a_group_without_a_choice_names_its_choices() -> None:
-    with pytest.raises(ConfigError, match=r"task= one of .*nmt"):
-        compose_run(["task"])

@@ -59,9 +59,12 @@ UNREADABLE = {
         *((["-m", override], expected) for override, expected in (SWEPT | UNREADABLE).items()),
         *(([override], expected) for override, expected in UNREADABLE.items()),
         *(([override], "run -m") for override in SWEPT),
+        (["-cn", "other"], "is not supported"),
+        (["--config-path=x"], "is not supported"),
+        (["--experimental-rerun", "job.pickle"], "is not supported"),
     ],
 )
-def test_what_cannot_be_swept_is_refused_in_one_line(arguments, expected, capsys):
+def test_arguments_that_are_not_taken_are_refused_in_one_line(arguments, expected, capsys):
     assert main(["run", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert expected in line
@@ -123,15 +126,6 @@ def test_files_of_further_folders_are_read_again(tmp_path: Path) -> None:
 def test_further_folders_are_named_in_one_way(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="name all folders in the latter"):
         with_search_path([f"hydra.searchpath=['{tmp_path}']"], str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    "option", [["-cn", "other"], ["--config-path=x"], ["--experimental-rerun", "job.pickle"]]
-)
-def test_options_that_replace_the_configuration_are_refused(option, capsys):
-    assert main(["run", *option]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "is not supported" in line
 
 
 def test_long_messages_and_several_lines_become_one_line(capsys):
