@@ -62,23 +62,15 @@ def write_two(folder):
     (folder / "ids.bin").write_bytes(bytes(range(8)))
 
 
-def cut(content):
-    return content[:-1]
+DAMAGES = {
+    "cut": lambda content: content[:-1],
+    "empty": lambda content: b"",
+    "flip": lambda content: bytes([content[0] ^ 1]) + content[1:],
+    "lose": lambda content: None,
+}
 
 
-def empty(_content):
-    return b""
-
-
-def flip(content):
-    return bytes([content[0] ^ 1]) + content[1:]
-
-
-def lose(_content):
-    return None
-
-
-@pytest.mark.parametrize("damage", [cut, empty, flip, lose])
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 @pytest.mark.parametrize("name", ["content.txt", "ids.bin", "identity.json", "SHA256SUMS"])
 def test_a_damaged_stage_is_named_once_and_built_anew(tmp_path, caplog, name, damage):
     folder = cached_stage(tmp_path, "tokenised", {"a": 1}, write_two)

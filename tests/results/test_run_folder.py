@@ -141,15 +141,12 @@ def test_other_files_round_trip(folder: RunFolder) -> None:
 
 
 def test_a_damaged_environment_is_named(folder: RunFolder) -> None:
-    with pytest.raises(ResultsError, match=r"environment\.json: no such file"):
-        folder.read_environment()
     folder.mark_running()
-    folder.environment.write_text("{")
-    with pytest.raises(ResultsError, match=r"environment\.json: not JSON"):
-        folder.read_environment()
-    folder.environment.write_text("[]")
-    with pytest.raises(ResultsError, match=r"environment\.json: expected an object"):
-        folder.read_environment()
+    for text, message in ((None, "no such file"), ("{", "not JSON"), ("[]", "expected an object")):
+        if text is not None:
+            folder.environment.write_text(text)
+        with pytest.raises(ResultsError, match=rf"environment\.json: {message}"):
+            folder.read_environment()
 
 
 def test_runs_are_listed_and_found_by_prefix(tmp_path: Path) -> None:
@@ -191,33 +188,18 @@ def test_brackets_that_nest_too_deeply_are_refused(folder: RunFolder) -> None:
         folder.read_environment()
 
 
-def whole(content: bytes) -> bytes:
-    return content
-
-
-def torn(content: bytes) -> bytes:
-    return content[:-4]
-
-
-def cut_between_lines(content: bytes) -> bytes:
-    return b"".join(content.splitlines(keepends=True)[:1])
-
-
-def emptied(content: bytes) -> bytes:
-    return b""
-
-
 @pytest.mark.parametrize(
-    ("name", "harm"),
+    ("name", "harm", "reused"),
     [
-        ("SHA256SUMS", whole),
-        ("SHA256SUMS", torn),
-        ("SHA256SUMS", cut_between_lines),
-        ("SHA256SUMS", emptied),
-        ("DONE", torn),
+        ("SHA256SUMS", lambda content: content, True),
+        ("SHA256SUMS", lambda content: content[:-4], False),
+        ("SHA256SUMS", lambda content: content[: content.index(b"\n") + 1], False),
+        ("SHA256SUMS", lambda content: b"", False),
+        ("DONE", lambda content: content[:-4], False),
     ],
+    ids=["whole", "torn", "cut between lines", "emptied", "torn end"],
 )
-def test_weights_are_reused_only_if_a_whole_manifest_vouches_for_them(folder, name, harm):
+def test_weights_are_reused_only_if_a_whole_manifest_vouches_for_them(folder, name, harm, reused):
     folder.mark_running()
     training = (folder.training, folder.history, folder.model)
     for path in (*training, folder.statistics):
@@ -228,7 +210,7 @@ def test_weights_are_reused_only_if_a_whole_manifest_vouches_for_them(folder, na
     path.write_bytes(harm(path.read_bytes()))
     folder.reopen_if_damaged()
     assert folder.status == "running"
-    assert [path.exists() for path in training] == [harm is whole] * 3
+    assert [path.exists() for path in training] == [reused] * 3
 
 
 def test_a_run_is_whole_without_the_weights_that_were_removed(folder: RunFolder) -> None:

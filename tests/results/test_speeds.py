@@ -29,12 +29,14 @@ def test_rows_have_the_same_repetitions(tmp_path: Path) -> None:
         read_speeds(path)
 
 
-def test_claims_on_speeds_need_updates_timed_in_turn(tmp_path: Path) -> None:
-    def verdict() -> Verdict:
-        found = {one.claim.name: one for one in judge_claims(Archive(tmp_path, "small"))}
-        return found["entailment-same-speed"].verdict
+def verdict(root: Path, claim: str) -> Verdict:
+    (found,) = (one for one in judge_claims(Archive(root, "small")) if one.claim.name == claim)
+    return found.verdict
 
-    assert verdict() is Verdict.NOT_MEASURED
+
+def test_claims_on_speeds_need_updates_timed_in_turn(tmp_path: Path) -> None:
+    place = (tmp_path, "entailment-same-speed")
+    assert verdict(*place) is Verdict.NOT_MEASURED
     rows = {
         "softmax": [100.0, 101.0, 100.5],
         "sparsemax": [99.9, 100.8, 100.2],
@@ -44,23 +46,20 @@ def test_claims_on_speeds_need_updates_timed_in_turn(tmp_path: Path) -> None:
     path = speeds_path(tmp_path, "small", "niculae2017/table3")
     path.parent.mkdir(parents=True)
     write_speeds(path, "now", "pairs/s", rows)
-    assert verdict() is Verdict.HOLDS
+    assert verdict(*place) is Verdict.HOLDS
     write_speeds(path, "now", "pairs/s", {**rows, "sparsemax": [80.0, 81.0, 80.5]})
-    assert verdict() is Verdict.FAILS
+    assert verdict(*place) is Verdict.FAILS
 
 
 def test_claims_on_gains_of_speed_need_epochs_timed_in_turn(tmp_path: Path) -> None:
-    def verdict() -> Verdict:
-        found = {one.claim.name: one for one in judge_claims(Archive(tmp_path, "small"))}
-        return found["structured-alignment-speeds-up"].verdict
-
+    place = (tmp_path, "structured-alignment-speeds-up")
     path = speeds_path(tmp_path, "small", "niculae2018/section5_2")
     path.parent.mkdir(parents=True)
     rows = {"sequential": [1.2, 1.3, 1.25], "matching": [1.1, 1.12, 1.08]}
     write_speeds(path, "now", "SNLI pairs/s", rows)
-    assert verdict() is Verdict.NOT_MEASURED
+    assert verdict(*place) is Verdict.NOT_MEASURED
     for corpus in ("SNLI", "MultiNLI"):
         write_speeds(path, "now", f"{corpus} last ÷ second epoch", rows)
-    assert verdict() is Verdict.HOLDS
+    assert verdict(*place) is Verdict.HOLDS
     write_speeds(path, "now", "SNLI last ÷ second epoch", {**rows, "matching": [0.6, 0.61, 0.62]})
-    assert verdict() is Verdict.FAILS
+    assert verdict(*place) is Verdict.FAILS

@@ -98,12 +98,6 @@ class NoConstants(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One results folder, so that each corpus is prepared once."""
-    return tmp_path_factory.mktemp("updates")
-
-
 def composed(name: str, root: Path) -> RunConfig:
     return compose_run([*UPDATES[name], "hardware=cpu", f"results_dir={root}"])
 

@@ -33,12 +33,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One results folder, so that each corpus is prepared once."""
-    return tmp_path_factory.mktemp("devices")
-
-
 @pytest.fixture(autouse=True)
 def doubles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let tasks, which compute losses in float32 at least, keep float64; restore determinism."""

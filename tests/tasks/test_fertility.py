@@ -45,12 +45,6 @@ def made(root: Path, *overrides: str) -> TextPairsTask:
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One results folder, so that the corpus is prepared and aligned once."""
-    return tmp_path_factory.mktemp("fertility")
-
-
-@pytest.fixture(scope="module")
 def text(root: Path) -> PreparedCorpus:
     run = config(root)
     return prepare_text(run, parallel_corpus(run))

@@ -31,11 +31,6 @@ def config(root: Path, *overrides: str) -> RunConfig:
     return compose_run([*SMALL, f"results_dir={root}", *overrides])
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("results")
-
-
 SPARSE = {"words": ("mapping=sparsemax",)}
 """Settings of alignments that use a mapping."""
 

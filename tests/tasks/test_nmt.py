@@ -50,12 +50,6 @@ def made(root: Path, *overrides: str) -> TextPairsTask:
     return NmtTask(config(root, *overrides), CPU)
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One results folder, so that the corpus is prepared and aligned once."""
-    return tmp_path_factory.mktemp("nmt")
-
-
 def test_parameters_start_within_their_bound(root: Path) -> None:
     for bound in (0.1, 0.3):
         model = made(root, f"model.init_range={bound}").model

@@ -1,6 +1,7 @@
 """Symmetrisation on worked examples, and its bounds on random ones; fertilities."""
 
 import numpy as np
+import pytest
 
 from repro.data.alignment.links import fertilities, grow_diag_final_and, largest_fertilities
 
@@ -9,24 +10,18 @@ def links(*pairs):
     return frozenset(pairs)
 
 
-def test_neighbors_of_the_intersection_are_added():
-    forward, backward = links((0, 0), (1, 1), (1, 2)), links((0, 0), (1, 1))
-    assert grow_diag_final_and(forward, backward) == links((0, 0), (1, 1), (1, 2))
-
-
-def test_links_far_from_the_intersection_join_at_the_end_if_both_words_are_free():
-    forward, backward = links((0, 0), (4, 4)), links((0, 0))
-    assert grow_diag_final_and(forward, backward) == links((0, 0), (4, 4))
-
-
-def test_no_link_is_added_where_one_word_is_taken():
-    forward, backward = links((0, 0), (0, 4)), links((0, 0))
-    assert grow_diag_final_and(forward, backward) == links((0, 0))
-
-
-def test_growth_continues_from_grown_links():
-    forward, backward = links((0, 0), (1, 1), (2, 2), (3, 3)), links((0, 0))
-    assert grow_diag_final_and(forward, backward) == forward
+@pytest.mark.parametrize(
+    ("forward", "backward", "grown"),
+    [
+        ([(0, 0), (1, 1), (1, 2)], [(0, 0), (1, 1)], [(0, 0), (1, 1), (1, 2)]),
+        ([(0, 0), (4, 4)], [(0, 0)], [(0, 0), (4, 4)]),
+        ([(0, 0), (0, 4)], [(0, 0)], [(0, 0)]),
+        ([(0, 0), (1, 1), (2, 2), (3, 3)], [(0, 0)], [(0, 0), (1, 1), (2, 2), (3, 3)]),
+    ],
+    ids=["neighbors", "far, both words free", "one word taken", "from grown links"],
+)
+def test_links_are_added_to_the_intersection(forward, backward, grown):
+    assert grow_diag_final_and(links(*forward), links(*backward)) == links(*grown)
 
 
 def test_result_lies_between_intersection_and_union_and_keeps_agreement():
