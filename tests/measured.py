@@ -1,7 +1,18 @@
-"""A made-up measurement and a made-up record, from which tests make others."""
+"""A made-up table, measurement and record, from which tests make others."""
 
+from typing import Any
+
+from repro.config.experiment import Experiment, ScalePlan
 from repro.results import Measurement, Record
 from repro.version import NUMERIC_EPOCH
+
+
+def made_up_table(**fields: Any) -> Experiment:
+    """Return Table 9 of a paper, without rows and columns unless they are given."""
+    known = {"paper": "paper2020", "artefact": "table9", "kind": "table", "place": "Table 9, §3"}
+    plan = {"title": "A made-up table", "scales": {"demo": ScalePlan(), "full": ScalePlan()}}
+    return Experiment(**(known | plan | fields))
+
 
 MEASUREMENT = Measurement(
     run_id="run",

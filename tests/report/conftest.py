@@ -5,23 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from measured import MEASUREMENT
+from measured import MEASUREMENT, made_up_table
 
-from repro.config.experiment import Axis, Column, Drawing, Experiment, Published, ScalePlan
+from repro.config.experiment import Axis, Column, Drawing, Experiment, Published
 from repro.report import document
 from repro.results import Archive, Measurement
 
-EXPERIMENT = Experiment(
-    paper="paper2020",
-    artefact="table9",
-    kind="table",
-    title="A made-up table",
-    place="Table 9, §3",
-    base=[],
+EXPERIMENT = made_up_table(
     rows=[Axis("output α", {"1": [], "2": []}), Axis("attention α", {"a": [], "b": []})],
     columns=[Column("avg", "test/accuracy"), Column("ens", "test/accuracy", aggregate="ensemble")],
     seeds=[1, 2, 3],
-    scales={"demo": ScalePlan(), "full": ScalePlan()},
     published=Published(
         source="Paper (2020), Table 9",
         rows={"1 / a": {"avg": 51.25}, "2 / b": {"avg": 60.0, "ens": 61.5}},

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from measured import made_up_table
 
-from repro.config.experiment import Drawing, Experiment, ScalePlan
+from repro.config.experiment import Drawing, Experiment
 from repro.mappings import oscarmax
 from repro.report import Origin, build_report, document, export_figure_data
 from repro.report.figures import figure_kinds
@@ -38,13 +39,9 @@ VALUES = Values()
 
 @pytest.fixture
 def computed() -> Experiment:
-    return Experiment(
-        paper="paper2020",
+    return made_up_table(
         artefact="figure8",
         kind="figure",
-        title="A computed figure",
-        place="Figure 8, §2",
-        scales={"demo": ScalePlan(), "full": ScalePlan()},
         drawing=Drawing("entmax_curves", caption="A caption.", published="Five curves."),
         notes=["A note."],
     )

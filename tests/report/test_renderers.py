@@ -11,9 +11,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from measured import made_up_table
 
 from repro.config.claims import Claim, Order, Reference
-from repro.config.experiment import Axis, Column, Experiment, Published, ScalePlan
+from repro.config.experiment import Axis, Column, Experiment, Published
 from repro.report.claims import ClaimsOfPaper, Judged, Verdict
 from repro.report.contrasts import Contrast, Side, outcome_of
 from repro.report.document import Absent, Document, Section, build_section
@@ -81,17 +82,12 @@ def section(experiment: Experiment, records: list[Measurement]) -> Section:
 @pytest.fixture
 def hostile(make_record: Make) -> Section:
     """An artefact whose every text tries to break out."""
-    experiment = Experiment(
-        paper="paper2020",
-        artefact="table9",
-        kind="table",
+    experiment = made_up_table(
         title=HOSTILE,
         place=HOSTILE,
-        base=[],
         rows=[Axis(HOSTILE, {HOSTILE: []})],
         columns=[Column(HOSTILE, "test/accuracy")],
         seeds=[1],
-        scales={"full": ScalePlan()},
         published=Published(HOSTILE, {}, {HOSTILE: {HOSTILE: 1.0}}),
         notes=[HOSTILE],
     )
@@ -328,10 +324,8 @@ def wide(make_record: Callable[..., Measurement]) -> Section:
         for corpus in ("DUC 2003", "DUC 2004", "Gigaword")
         for n in range(8)
     ]
-    experiment = Experiment(
-        "paper2020", "table8", "table", "Wide", "Table 8", {"full": ScalePlan()},
-        rows=[Axis("attention", {"oscarmax (as published)": []})], columns=columns, seeds=[1],
-    )  # fmt: skip
+    rows = [Axis("attention", {"oscarmax (as published)": []})]
+    experiment = made_up_table(rows=rows, columns=columns, seeds=[1])
     found = [make_record(row="oscarmax (as published)", column=one.name) for one in columns]
     return build_section(build_table(experiment, found, "full"), found)
 

@@ -8,25 +8,19 @@ from pathlib import Path
 import measured
 import numpy as np
 import pytest
-from measured import MEASUREMENT
+from measured import MEASUREMENT, made_up_table
 
-from repro.config.experiment import Axis, Column, Experiment, ScalePlan
+from repro.config.experiment import Axis, Column, Experiment
 from repro.evaluation.significance import approximate_randomisation, signature
 from repro.evaluation.sufficient_statistics import GROUPS, percentage_of_sums, ratios
 from repro.report.significance import Comparer, compare_rows
 from repro.results import Comparison, Measurement, ResultsError, publish, run_folder
 from repro.results.layout import statistics_path
 
-EXPERIMENT = Experiment(
-    paper="paper2020",
-    artefact="table9",
-    kind="table",
-    title="t",
-    place="p",
+EXPERIMENT = made_up_table(
     rows=[Axis("mapping", {"softmax": [], "sparsemax": [], "unseen": []})],
     columns=[Column("accuracy", "test/label_accuracy"), Column("speed", "train/pairs_per_second")],
     seeds=[1, 2],
-    scales={"demo": ScalePlan()},
     baseline="softmax",
 )
 OUTCOMES = {

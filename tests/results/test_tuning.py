@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from measured import made_up_table
 
 from repro.config.experiment import Axis, Column, Experiment, ScalePlan, Tuning
 from repro.config.planning import PlannedRun, plan_runs
@@ -16,12 +17,7 @@ TUNED_BY = ("dev/uas", "dev/trees", "dev/tree_loss")
 def tuned(**changes: object) -> Experiment:
     scales = changes.pop("scales", {"full": ScalePlan()})
     settings: dict[str, object] = {"grid_factor": 2.0, "max_extra_values": 2} | changes
-    return Experiment(
-        paper="p",
-        artefact="table1",
-        kind="table",
-        title="t",
-        place="p",
+    return made_up_table(
         base=["task=parsing"],
         rows=[Axis("loss", {"a": ["loss=crf"]})],
         columns=[Column("x", "test/uas")],

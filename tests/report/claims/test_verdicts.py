@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from made_up import record
+from measured import made_up_table
 from scipy import stats
 
 from repro.config.claims import Bound, Claim, Order, Predicate, Spread
@@ -17,12 +18,7 @@ Values = dict[tuple[str, str], Sequence[float]]
 
 
 def experiment(rows: Sequence[str] = ("a", "b"), columns: Sequence[str] = ("x",)) -> Experiment:
-    return Experiment(
-        paper="paper2020",
-        artefact="table9",
-        kind="table",
-        title="A made-up table",
-        place="Table 9",
+    return made_up_table(
         rows=[Axis("row", {row: [] for row in rows})],
         columns=[Column(name, "test/accuracy") for name in columns],
         seeds=[1, 2, 3, 4],
