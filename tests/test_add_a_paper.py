@@ -1,8 +1,5 @@
 """The page on adding a paper: its tables, its figure and its claims, in a folder of their own."""
 
-from pathlib import Path
-
-import pytest
 from tutorial import Page
 
 from repro.report.claims import Verdict, judge_claims
@@ -16,9 +13,7 @@ TINY = [
 ]  # fmt: skip
 
 
-def test_a_paper_is_a_file_for_each_artefact_and_its_claims(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_paper_is_a_file_for_each_artefact_and_its_claims(tmp_path, monkeypatch):
     page = Page("add-a-paper.md", tmp_path, *TINY)
     names = ["table1", "table2", "figure1"]
     assert {*page.files} == {f"experiments/{PAPER}/{name}.yaml" for name in [*names, "claims"]}

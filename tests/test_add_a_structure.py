@@ -67,9 +67,7 @@ def test_each_is_new_and_takes_two_files(page: Page) -> None:
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (4, 2), (1, 4)])
-def test_the_oracle_finds_the_best_of_all_alignments(
-    structure: Structure, shape: tuple[int, int]
-) -> None:
+def test_the_oracle_finds_the_best_of_all_alignments(structure, shape):
     scores = torch.randn(20, *shape, dtype=torch.float64)
     every = every_alignment(*shape)
     values = torch.einsum("bij,dij->bd", scores, every)

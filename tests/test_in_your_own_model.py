@@ -38,9 +38,7 @@ def test_attention_with_a_mask() -> None:
 
 @pytest.mark.parametrize("batch_first", [True, False])
 @pytest.mark.parametrize("added", [True, False], ids=["added", "boolean"])
-def test_the_module_is_multihead_attention_but_for_the_mapping(
-    batch_first: bool, added: bool
-) -> None:
+def test_the_module_is_multihead_attention_but_for_the_mapping(batch_first, added):
     dense = nn.MultiheadAttention(32, 4, batch_first=batch_first)
     sparse = run()["EntmaxAttention"](32, 4, batch_first=batch_first)
     assert sparse.load_state_dict(dense.state_dict(), strict=False).missing_keys == [

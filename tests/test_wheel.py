@@ -97,9 +97,7 @@ def repro(environment: dict[str, str], cwd: Path, *arguments: str) -> str:
     return run(environment, cwd, "-m", "repro", *arguments)
 
 
-def test_what_is_not_required_cannot_be_imported(
-    environment: dict[str, str], undeclared: frozenset[str], tmp_path: Path
-) -> None:
+def test_what_is_not_required_cannot_be_imported(environment, undeclared, tmp_path):
     assert {"pytest", "hypothesis", "networkx"} - undeclared <= {"networkx"}  # torch brings that
     assert not {"torch", "scipy", "hydra", "pyarrow"} & undeclared
     code = "try:\n    import pytest\nexcept ModuleNotFoundError as e:\n    print(e)"
@@ -124,9 +122,7 @@ print(scores.grad.isfinite().all().item())
     assert "True" in run(alone, tmp_path, "-c", code)
 
 
-def test_every_module_but_kernels_for_cuda_can_be_imported(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_every_module_but_kernels_for_cuda_can_be_imported(environment, tmp_path):
     code = """
 import importlib, pkgutil, repro
 names = [found.name for found in pkgutil.walk_packages(repro.__path__, "repro.")]
@@ -144,9 +140,7 @@ def test_experiments_and_corpora_are_inside(environment: dict[str, str], tmp_pat
     assert "sigmorphon2018" in repro(environment, tmp_path, "data", "list")
 
 
-def test_a_run_and_a_report_work_and_stay_in_the_working_directory(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_run_and_a_report_work_and_stay_in_the_working_directory(environment, tmp_path):
     tiny = ["model.hidden_size=4", "model.embedding_size=4", "training.max_steps=1"]
     short = ["decoding.max_length=3", "decoding.max_hypotheses=4", "task.setting=medium"]
     quickest = ["mapping=normmax", "loss=cross_entropy"]  # to compile: the wheel's code is new

@@ -33,9 +33,7 @@ def test_repetitions_of_updates_in_turn_are_recorded(tmp_path: Path) -> None:
     }
 
 
-def test_gain_is_the_speed_in_the_last_epoch_beside_that_in_the_second(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gain_is_the_speed_in_the_last_epoch_beside_that_in_the_second(tmp_path, monkeypatch):
     seconds, epochs = iter([3.0, 1.5] * 2), list[int]()
 
     def build_fit(task: Any, config: TrainingConfig, *others: Any) -> Fit[Any]:
@@ -59,9 +57,7 @@ def test_gain_is_the_speed_in_the_last_epoch_beside_that_in_the_second(
     assert found.columns["SNLI last ÷ second epoch"] == {"matching": pytest.approx([2.0, 2.0])}
 
 
-def test_there_is_no_gain_before_the_third_epoch(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_there_is_no_gain_before_the_third_epoch(tmp_path, capsys):
     settings = ["task=snli", f"results_dir={tmp_path}", "training.max_epochs=2"]
     assert main([*settings, "--row", "mapping=softmax", "--speed-gain"]) == 2
     assert "training.max_epochs" in capsys.readouterr().err
@@ -74,9 +70,7 @@ def test_the_peer_has_no_gain(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(("column", "row"), [("pairs", "softmax"), ("pairs/s", "hardmax")])
-def test_unknown_cells_are_refused_before_any_work(
-    column: str, row: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unknown_cells_are_refused_before_any_work(column, row, capsys):
     rows = ["--row", f"{row}: mapping=softmax", "--column", column]
     assert main(["task=snli", *rows, "--record", "niculae2017/table3"]) == 2
     assert "niculae2017/table3" in capsys.readouterr().err
@@ -103,9 +97,7 @@ def test_a_card_compares_graphs_with_single_operators(monkeypatch: pytest.Monkey
     assert built == [["task=morphology", "hardware=cuda", training.EAGER_AND_GRAPH[0]]]
 
 
-def test_joeynmt_is_trained_at_the_sizes_of_its_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_joeynmt_is_trained_at_the_sizes_of_its_row(tmp_path, monkeypatch, capsys):
     """By a stand-in for its program, which predicts the same for each symbol."""
     built = list[tuple[dict[str, Any], int, int]]()
 
@@ -138,8 +130,6 @@ def test_joeynmt_is_trained_at_the_sizes_of_its_row(
     assert capsys.readouterr().out.count("`joeynmt model.hidden_size=48`") == 1
 
 
-def test_joeynmt_is_refused_beside_other_models(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_joeynmt_is_refused_beside_other_models(tmp_path, capsys):
     assert main(["task=snli", f"results_dir={tmp_path}", "--row", "joeynmt"]) == 2
     assert "joeynmt" in capsys.readouterr().err

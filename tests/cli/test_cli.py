@@ -119,9 +119,7 @@ sys.exit(main(sys.argv[1:]))
         assert done.stderr.count("\n") == 1
 
 
-def test_a_run_from_any_directory_leaves_nothing_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_from_any_directory_leaves_nothing_there(tmp_path, capsys):
     (tmp_path / "cwd").mkdir()
     done = forked.run("run", *TINY, f"results_dir={tmp_path / 'r'}", cwd=tmp_path / "cwd")
     assert done.returncode == 0, done.stderr
@@ -163,9 +161,7 @@ def test_a_column_has_a_name(capsys: pytest.CaptureFixture[str]) -> None:
         ["results", "corpus=\udcff"],
     ],
 )
-def test_arguments_that_are_not_utf8_are_refused(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_arguments_that_are_not_utf8_are_refused(arguments, capsys):
     assert main(arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("is not UTF-8")
@@ -202,9 +198,7 @@ def test_folders_that_are_not_utf8_are_refused_before_a_run(
         ["run", "results_dir=LONG"],
     ],
 )
-def test_long_words_are_not_repeated_in_full(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_long_words_are_not_repeated_in_full(arguments, capsys):
     long = [one.replace("LONG", "x" * 3000) for one in arguments]
     try:
         status = main(long)
@@ -240,9 +234,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_continues(tmp_path: Pat
     assert 0 < step < 400 * 10
 
 
-def test_an_interrupt_at_a_terminal_leaves_the_line_of_its_echo(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interrupt_at_a_terminal_leaves_the_line_of_its_echo(monkeypatch, capsys):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -255,9 +247,7 @@ def test_an_interrupt_at_a_terminal_leaves_the_line_of_its_echo(
     assert found[0] == f"\n{found[1]}"
 
 
-def test_sigterm_during_the_last_evaluation_keeps_the_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sigterm_during_the_last_evaluation_keeps_the_training(tmp_path, monkeypatch, capsys):
     def terminated(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(10)
@@ -276,18 +266,14 @@ def test_sigterm_during_the_last_evaluation_keeps_the_training(
     assert run.status == "done"
 
 
-def test_a_sweep_is_checked_before_its_first_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sweep_is_checked_before_its_first_run(tmp_path, capsys):
     results = f"results_dir={tmp_path}"
     assert main(["run", "-m", *TINY, results, "mapping.alpha=1.5,0.5"]) == 2
     assert "mapping.alpha is 0.5; expected a number >= 1" in capsys.readouterr().err
     assert not (tmp_path / "demo").exists()
 
 
-def test_a_failing_job_of_a_sweep_is_told_at_the_end(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_job_of_a_sweep_is_told_at_the_end(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     runs = tmp_path / "demo" / "runs"
     tiny = [*TINY, "hardware.parallel_runs=1", f"results_dir={tmp_path}"]
@@ -329,10 +315,7 @@ def _seed(run: Path) -> str:
         (["run", "mapping.alfa=2"], "did you mean 'alpha'"),
         (["run", "task=nmtt"], "(did you mean 'nmt'?); choose task= one of"),
         (["reproduce", "peters2019/table9"], "did you mean 'peters2019/table"),
-        (
-            ["reproduce", "peters2019/table1", "scale=huge"],
-            "scale= one of demo, full, small",
-        ),
+        (["reproduce", "peters2019/table1", "scale=huge"], "scale= one of demo, full, small"),
         (["run", "scale=small", "data_dir=nowhere"], "repro data fetch sigmorphon2018"),
         (["reproduce", "peters2019/table1", "scale=small", "data_dir=nowhere"], "nowhere"),
         (["report", "scale=tiny"], "choose from: demo, full, small"),
@@ -372,9 +355,7 @@ def _seed(run: Path) -> str:
         (["reproduce", "peters2019/table1", "scale", "demo"], "KEY=VALUE"),
     ],
 )
-def test_bad_input_is_one_clear_line(
-    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input_is_one_clear_line(arguments, expected, capsys):
     assert main(arguments) == 2
     printed = capsys.readouterr().err
     assert printed.startswith("repro: ")
@@ -383,29 +364,20 @@ def test_bad_input_is_one_clear_line(
 
 
 @pytest.mark.parametrize("command", [["run"], ["run", "-m"], ["reproduce", "peters2019/table1"]])
-def test_a_missing_device_is_refused_before_the_first_run(
-    command: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_missing_device_is_refused_before_the_first_run(command, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert main([*command, "hardware=cuda", f"results_dir={tmp_path}"]) == 2
     assert capsys.readouterr().err.startswith("repro: hardware=cuda: no CUDA device here")
     assert not (tmp_path / "demo" / "runs").exists()
 
 
-def test_a_read_only_results_folder_is_refused_before_the_first_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_read_only_results_folder_is_refused_before_the_first_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)
     assert main(["run", f"results_dir={tmp_path / 'new'}"]) == 2
     assert f"{tmp_path} is read-only" in capsys.readouterr().err
 
 
-def test_a_file_that_the_system_refuses_is_one_clear_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_the_system_refuses_is_one_clear_line(monkeypatch, capsys):
     def refuse(*_arguments: object) -> int:
         raise PermissionError(13, "Permission denied", "data/conll2018")
 
@@ -419,9 +391,7 @@ def test_the_artefacts_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list_experiments()
 
 
-def test_settings_may_stand_behind_an_option(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_may_stand_behind_an_option(tmp_path, capsys):
     where = f"results_dir={tmp_path}"
     assert main(["reproduce", "peters2019/figure5", "--dry-run", "scale=demo", where]) == 0
     assert capsys.readouterr().out.endswith(", 0 of them done\n")
@@ -434,9 +404,7 @@ def test_settings_may_stand_behind_an_option(
     assert "no option --dryrun" in capsys.readouterr().err
 
 
-def test_names_settings_and_options_stand_in_any_order(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_settings_and_options_stand_in_any_order(tmp_path, capsys):
     RunFolder(tmp_path / "demo" / "runs" / "0123abcd").mark_running()
     assert main(["show", f"results_dir={tmp_path}", "--config", "0123"]) == 0
     assert capsys.readouterr().out.startswith("0123abcd  interrupted")
@@ -479,9 +447,7 @@ def test_a_launcher_that_cannot_be_used_is_refused_before_any_work(
     assert not (tmp_path / "r").exists()
 
 
-def test_show_without_a_run_lists_the_newest_ten(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_show_without_a_run_lists_the_newest_ten(tmp_path, capsys):
     assert main(["show", f"results_dir={tmp_path}"]) == 2
     capsys.readouterr()
     names = [f"run{number:02}" for number in range(12)]
@@ -497,9 +463,7 @@ def test_show_without_a_run_lists_the_newest_ten(
 SPECIAL = "mü ll[er] {1}=o'k, 'ähm"
 
 
-def test_folders_with_special_characters_need_no_quotes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_with_special_characters_need_no_quotes(tmp_path, capsys, monkeypatch):
     own = tmp_path / SPECIAL / "own"
     own.mkdir(parents=True)
     for split in ("train", "dev", "test"):
@@ -526,9 +490,7 @@ def test_folders_with_special_characters_need_no_quotes(
     assert main(["show", run.run_id, f"results_dir={results}"]) == 0
 
 
-def test_corpora_are_listed_and_verified(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_corpora_are_listed_and_verified(tmp_path, capsys):
     assert main(["data", "list"]) == 0
     assert "sigmorphon2018" in capsys.readouterr().out
     assert main(["data", "verify", "sigmorphon2018", f"data_dir={tmp_path}"]) == 1
@@ -561,9 +523,7 @@ def test_bash_completes_command_lines(tmp_path: Path) -> None:
     [([], "reproduce"), (["help"], "reproduce"), (["help", "plan"], "repro plan"),
      (["help", "run"], "mapping")],
 )  # fmt: skip
-def test_the_command_alone_and_help_explain(
-    arguments: list[str], shown: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_alone_and_help_explain(arguments, shown, capsys):
     with suppress(SystemExit):
         assert main(arguments) == 0
     printed = capsys.readouterr()

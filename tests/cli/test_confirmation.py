@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -37,14 +36,7 @@ def requested(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize(("answer", "runs"), [("y\n", True), ("n\n", False), ("", False)])
-def test_everything_is_run_after_a_yes_only(
-    answer: str,
-    runs: bool,
-    requested: list[int],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_everything_is_run_after_a_yes_only(answer, runs, requested, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", Terminal(answer))
     assert cli.main(["reproduce", f"results_dir={tmp_path}"]) == 0
     assert "runs to do" in capsys.readouterr().out
@@ -52,17 +44,13 @@ def test_everything_is_run_after_a_yes_only(
 
 
 @pytest.mark.parametrize("words", [["--yes"], ["peters2019/figure3"]])
-def test_no_question_where_the_user_was_explicit(
-    words: list[str], requested: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_question_where_the_user_was_explicit(words, requested, tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", Terminal(""))
     assert cli.main(["reproduce", *words, f"results_dir={tmp_path}"]) == 0
     assert len(requested) == 1
 
 
-def test_without_a_terminal_everything_needs_a_yes(
-    requested: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_terminal_everything_needs_a_yes(requested, tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     assert cli.main(["reproduce", f"results_dir={tmp_path}"]) == 2
     assert (requested, [*tmp_path.iterdir()]) == ([], [])

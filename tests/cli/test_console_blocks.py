@@ -66,9 +66,7 @@ def run(page: Path, shell: dict[str, str], folder: Path) -> str:
 
 
 @pytest.mark.parametrize("page", CHECKOUT, ids=lambda page: page.stem)
-def test_a_page_in_a_checkout(
-    page: Path, shell: dict[str, str], commands: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_page_in_a_checkout(page, shell, commands, tmp_path):
     checkout = tmp_path / "checkout"
     checkout.mkdir()
     for path in ROOT.iterdir():

@@ -74,9 +74,7 @@ def test_statuses_are_listed_in_one_table() -> None:
     assert re.findall(r"^\| (\d+) \|", PAGE, re.M) == ["0", "1", "2", "130", "141"]
 
 
-def test_runs_are_removed_unless_something_needs_them(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_are_removed_unless_something_needs_them(root, capsys, monkeypatch):
     where = f"results_dir={root}"
     one, other = list_runs(root, "demo")
     monkeypatch.setattr(sys, "stdin", io.StringIO())
@@ -111,9 +109,7 @@ def test_runs_are_removed_unless_something_needs_them(
     assert sorted(records) == sorted([one.run_id, other.run_id])
 
 
-def test_a_comparison_is_written_as_a_page(
-    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_comparison_is_written_as_a_page(root, tmp_path, capsys, monkeypatch):
     opened = list[str]()
     monkeypatch.setattr("webbrowser.open", opened.append)
     command = ["compare", "task=morphology", f"results_dir={root}"]

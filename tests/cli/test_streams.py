@@ -11,27 +11,21 @@ from repro.results import ResultsError, require_writable
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no /dev/full here")
-def test_output_to_a_full_device_ends_with_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_output_to_a_full_device_ends_with_one_line(monkeypatch, capsys):
     with Path("/dev/full").open("w") as stream:
         monkeypatch.setattr(sys, "stdout", stream)
         assert main(["data", "list"]) == 1
     assert capsys.readouterr().err == "repro: No space left on device\n"
 
 
-def test_an_ascii_terminal_shows_other_letters_as_escapes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_ascii_terminal_shows_other_letters_as_escapes(monkeypatch):
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", stream)
     assert main(["data", "list"]) == 0
     assert b"CoNLL\\u2013SIGMORPHON" in stream.buffer.getvalue()
 
 
-def test_a_deleted_working_directory_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_deleted_working_directory_is_named(tmp_path, monkeypatch, capsys):
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)

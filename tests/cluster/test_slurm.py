@@ -71,11 +71,7 @@ def wait_for_a_checkpoint(results: Path, but: Path) -> RunFolder:
 @pytest.mark.parametrize("how", ["requeue", "time limit"])
 def test_a_table_with_a_requeued_and_a_failing_job(how: str, start: Start, tmp_path: Path) -> None:
     table = ["reproduce", "peters2019/table1", "scale=demo", "--columns", "medium (avg.)"]
-    long = [
-        "mapping.alpha=1.5",
-        "loss.alpha=1.5",
-        "training.max_epochs=70",
-    ]  # one row, three seeds
+    long = ["mapping.alpha=1.5", "loss.alpha=1.5", "training.max_epochs=70"]  # one row, three seeds
     sweep = start(*table, *SLURM, *long)
     while not list(tmp_path.glob("demo/sweeps/*/array-0.json")):
         assert sweep.poll() is None, sweep.communicate()
@@ -118,9 +114,7 @@ def test_a_table_with_a_requeued_and_a_failing_job(how: str, start: Start, tmp_p
 
 
 @pytest.mark.parametrize("setting", ["runs_per_job=2", "gpus_per_job=2"])
-def test_every_process_of_a_job_stops_before_its_time_limit(
-    setting: str, start: Start, tmp_path: Path
-) -> None:
+def test_every_process_of_a_job_stops_before_its_time_limit(setting, start, tmp_path):
     several = setting.startswith("runs")
     long = ["training.max_epochs=40", "task.setting=medium", "hardware.threads=1"]
     seeds = "seed=1,2" if several else "seed=1"
@@ -152,9 +146,7 @@ def test_fail_fast_leaves_the_runs_that_wait(start: Start, tmp_path: Path) -> No
     assert jobs[2].folder.status == "absent"
 
 
-def test_a_detached_table_goes_on_to_its_report_without_a_job_that_was_killed(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_detached_table_goes_on_to_its_report_without_a_job_that_was_killed(start, tmp_path):
     table = ["reproduce", "peters2019/table1", "scale=demo", "--columns", "medium (avg.)"]
     short = ["mapping.alpha=1.5", "loss.alpha=1.5", "training.max_epochs=1"]
     alone = "hydra.launcher.array_parallelism=1"

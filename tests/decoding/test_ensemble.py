@@ -2,14 +2,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from table_models import (
-    FLOAT32_TOLERANCE,
-    TableModel,
-    random_model,
-    row,
-    same_for_all,
-    sources,
-)
+from table_models import FLOAT32_TOLERANCE, TableModel, random_model, row, same_for_all, sources
 from torch import Tensor
 
 from repro.decoding import Ensemble, StepOutput, beam_search

@@ -5,13 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from repro.evaluation.metrics.summarization import (
-    KINDS,
-    Overlap,
-    rouge,
-    truncated,
-    weighted_lcs,
-)
+from repro.evaluation.metrics.summarization import KINDS, Overlap, rouge, truncated, weighted_lcs
 
 PLAIN = {"stemming": False}
 

@@ -15,13 +15,7 @@ from repro.report.figures import read_figure_data
 from repro.report.figures.canvas import Canvas
 from repro.report.significance import Comparer, compare_rows
 from repro.report.table import chosen_records
-from repro.results import (
-    Archive,
-    figure_path,
-    list_runs,
-    read_records,
-    table_path,
-)
+from repro.results import Archive, figure_path, list_runs, read_records, table_path
 from repro.runs.reproduce import reproduce
 
 ONE_STEP = ["hardware=cpu", "hardware.parallel_runs=1", "training.max_steps=1"]
@@ -96,9 +90,7 @@ def shared(name: str, papers: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_every_experiment_takes_one_step(
-    name: str, shared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_experiment_takes_one_step(name, shared, monkeypatch):
     monkeypatch.setattr("repro.runs.reproduce.load_experiment", _with_few_runs)
     monkeypatch.setattr(Canvas, "pdf", lambda canvas: b"")  # test_figures.py draws every kind
     (task,) = {run.overrides[0] for run in plan_runs(load_experiment(name), "demo")}

@@ -1,7 +1,6 @@
 """Structured losses against the enumeration of all structures: values and gradients."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -223,9 +222,7 @@ def test_bad_targets_are_refused() -> None:
         (LinearChain(), [0, 1, -1, 2], None),
     ],
 )
-def test_targets_that_are_not_structures_are_refused(
-    structure: Structure, target: list[int], lengths: list[Any] | None
-) -> None:
+def test_targets_that_are_not_structures_are_refused(structure, target, lengths):
     sizes = None if lengths is None else torch.tensor(lengths)
     right = [0, 1, 2] if isinstance(structure, Arborescence) else [0, 1, 2, 3]
     targets = torch.tensor([right, target])

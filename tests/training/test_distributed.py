@@ -4,7 +4,6 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from socket import socket
 
@@ -92,9 +91,7 @@ def only_run(results: Path) -> RunFolder:
     [(killed_and_continued, MORPHOLOGY), (finished, PARSING), (under_torchrun, PAIRS)],
     ids=["morphology", "parsing", "snli"],
 )
-def test_two_processes_compute_the_numbers_of_one(
-    both: Callable[..., RunFolder], settings: list[str], tmp_path: Path
-) -> None:
+def test_two_processes_compute_the_numbers_of_one(both, settings, tmp_path):
     outcome = execute(locate(compose_run([*settings, f"results_dir={tmp_path / 'one'}"])))
     assert outcome.status == "done", outcome.error
     one = RunFolder(outcome.folder)

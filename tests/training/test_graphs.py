@@ -97,9 +97,7 @@ def test_padding_changes_no_loss_and_no_gradient(name: str, root: Path) -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-def test_replayed_updates_are_those_of_padded_batches(
-    optimizer: str, root: Path, fake: type[FakeGraph]
-) -> None:
+def test_replayed_updates_are_those_of_padded_batches(optimizer, root, fake):
     """Shapes share graphs by padding, rates may change, and dropout goes on drawing."""
     settings = "training.optimizer=" + optimizer
     results = []
@@ -122,9 +120,7 @@ def test_replayed_updates_are_those_of_padded_batches(
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
-def test_rare_shapes_and_shapes_beyond_the_limit_are_not_captured(
-    root: Path, fake: type[FakeGraph], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rare_shapes_and_shapes_beyond_the_limit_are_not_captured(root, fake, monkeypatch):
     task = built(MORPHOLOGY, root)
     config = task.config.training
     take = updates(task, build_optimizer(config, task.model.parameters()), config)
@@ -138,9 +134,7 @@ def test_rare_shapes_and_shapes_beyond_the_limit_are_not_captured(
     assert fake.captured == 2
 
 
-def test_tallies_count_replays(
-    root: Path, fake: type[FakeGraph], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tallies_count_replays(root, fake, monkeypatch):
     task = built(SNLI, root)
     batch, tally = task.batches(0)[0], task.tally
 
@@ -163,9 +157,7 @@ def test_tallies_count_replays(
     assert Python.captured == 1
 
 
-def test_tasks_that_wait_for_the_host_are_not_captured(
-    root: Path, fake: type[FakeGraph], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tasks_that_wait_for_the_host_are_not_captured(root, fake, monkeypatch):
     monkeypatch.setattr(graphs, "watch", lambda work: (work(), True))
     task = built(MORPHOLOGY, root)
     config = task.config.training
@@ -210,9 +202,7 @@ def check_resume(name: str, root: Path, folder: Path, device: str) -> None:
         assert torch.equal(ours, theirs)
 
 
-def test_a_resumed_training_ends_with_equal_weights(
-    root: Path, tmp_path: Path, fake: type[FakeGraph], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_training_ends_with_equal_weights(root, tmp_path, fake, monkeypatch):
     """Also if other updates are replayed in the second session than in the first."""
     monkeypatch.setattr(graphs, "STEP", 16)
     check_resume(MORPHOLOGY, root, tmp_path, "cpu")

@@ -36,9 +36,7 @@ def test_curves_as_csv_go_on_where_a_run_resumes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("known", [[], [SimpleNamespace(info=SimpleNamespace(run_id="7"))]])
-def test_mlflow_and_wandb_get_numbers_at_their_steps(
-    known: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mlflow_and_wandb_get_numbers_at_their_steps(known, tmp_path, monkeypatch):
     logged: list[tuple[object, ...]] = []
 
     def log(values: dict[str, float], step: int) -> None:
@@ -63,9 +61,7 @@ def test_mlflow_and_wandb_get_numbers_at_their_steps(
 
 
 @pytest.mark.parametrize("name", ["mlflow", "wandb"])
-def test_a_missing_package_is_named(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_named(name, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigError, match=f"the package {name} is not installed"):
         LOGGERS[name](tmp_path)

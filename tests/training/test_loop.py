@@ -7,7 +7,7 @@ import resource
 import signal
 import stat
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -86,9 +86,7 @@ def rows(progress: TrainingProgress) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("stop_at", [1, 4, 5, 12, 29])
 @pytest.mark.parametrize("every_steps", [None, 3, 7])
-def test_a_killed_training_continues_to_the_same_numbers(
-    tmp_path: Path, stop_at: int, every_steps: int | None
-) -> None:
+def test_a_killed_training_continues_to_the_same_numbers(tmp_path, stop_at, every_steps):
     changes = {"validate_every_steps": every_steps, "schedule": "decay_if_not_best"}
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     expected = run(Regression(), whole, **changes)
@@ -166,9 +164,7 @@ def test_a_signal_ends_a_validation_at_once_and_it_is_repeated(
 
 
 @pytest.mark.parametrize(("last", "step"), [(False, 5), (True, 30)])
-def test_signals_wait_while_a_checkpoint_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: bool, step: int
-) -> None:
+def test_signals_wait_while_a_checkpoint_is_written(tmp_path, monkeypatch, last, step):
     def save(path: Path, progress: TrainingProgress, state: dict[str, Any]) -> None:
         if progress.finished == last:
             for _ in range(2):
@@ -183,9 +179,7 @@ def test_signals_wait_while_a_checkpoint_is_written(
     assert (kept.finished, kept.step) == (last, step)
 
 
-def test_several_processes_stop_only_when_all_know_of_the_signal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_several_processes_stop_only_when_all_know_of_the_signal(tmp_path, monkeypatch):
     """One process never saves or stops alone: the others would wait for it without end."""
     saved = list[int]()
     asked = list[tuple[bool, bool]]()
@@ -208,9 +202,7 @@ def test_several_processes_stop_only_when_all_know_of_the_signal(
     assert task.updates == 3
 
 
-def test_each_process_continues_with_its_own_random_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_process_continues_with_its_own_random_numbers(tmp_path, monkeypatch):
     torch.manual_seed(77)
     other, expected = random_state(), torch.rand(3)
 
@@ -266,9 +258,7 @@ def test_the_learning_rate_is_halved_when_the_validation_loss_increases(tmp_path
         (50, {}, [30]),
     ],
 )
-def test_validations_after_a_number_of_updates_have_one_row_each(
-    tmp_path: Path, every: int, changes: dict[str, Any], steps: list[int]
-) -> None:
+def test_validations_after_a_number_of_updates_have_one_row_each(tmp_path, every, changes, steps):
     losses = [1.0, 2.0, 1.5, 1.6, 1.7]
     progress = run(Regression(losses), tmp_path, validate_every_steps=every, **changes)
     assert [row["step"] for row in progress.history] == steps
@@ -280,9 +270,7 @@ def test_validations_after_a_number_of_updates_have_one_row_each(
     assert progress.step == steps[-1]
 
 
-def test_rows_after_a_number_of_updates_hold_the_mean_loss_of_those_updates(
-    tmp_path: Path,
-) -> None:
+def test_rows_after_a_number_of_updates_hold_the_mean_loss_of_those_updates(tmp_path):
     single, several = tmp_path / "single", tmp_path / "several"
     losses = [1.0] * 30  # no decay
     each = run(Regression(losses), single, validate_every_steps=1).history
@@ -304,9 +292,7 @@ def test_patience_counts_validations_within_an_epoch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("max_steps", "epochs"), [(5, 1.0), (12, 2.4), (30, 6.0)])
-def test_the_minutes_of_an_epoch_count_epochs_not_validations(
-    tmp_path: Path, max_steps: int, epochs: float
-) -> None:
+def test_the_minutes_of_an_epoch_count_epochs_not_validations(tmp_path, max_steps, epochs):
     progress = run(Regression(), tmp_path, max_steps=max_steps, validate_every_steps=2)
     speeds = progress.speeds()
     minutes = max_steps * 4 / epochs / speeds["tokens_per_second"] / 60
@@ -356,9 +342,7 @@ def test_the_speed_leaves_out_the_first_update_of_each_process(tmp_path: Path) -
         ([9.0, 11.0, 11.4], [5, 10, 12], 2.0),  # fewer updates in the last row
     ],
 )
-def test_the_gain_in_speed_compares_the_last_row_with_the_second(
-    seconds: list[float], steps: list[int], gain: float | None
-) -> None:
+def test_the_gain_in_speed_compares_the_last_row_with_the_second(seconds, steps, gain):
     pairs = zip(seconds, steps, strict=True)
     history = [{"seconds": spent, "step": step} for spent, step in pairs]
     progress = TrainingProgress(step=steps[-1], seconds=seconds[-1], symbols=10, history=history)
@@ -372,9 +356,7 @@ def test_the_speed_of_a_single_update_counts_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("bad", ["loss", "score", "other"])
-def test_a_validation_that_is_not_finite_is_a_divergence(
-    tmp_path: Path, bad: str, value: float
-) -> None:
+def test_a_validation_that_is_not_finite_is_a_divergence(tmp_path, bad, value):
     class Diverged(Regression):
         def validate(self) -> Validation:
             metrics = {"score": 1.0, "other": 1.0, "loss": 1.0} | {bad: value}
@@ -392,9 +374,7 @@ def test_a_validation_that_is_not_finite_is_a_divergence(
     ("value", "update", "message"),
     [(math.inf, 3, "epoch 1 is infinite"), (math.nan, 8, "epoch 2 is not a number")],
 )
-def test_a_loss_of_one_batch_that_is_not_finite_is_a_divergence(
-    tmp_path: Path, value: float, update: int, message: str
-) -> None:
+def test_a_loss_of_one_batch_that_is_not_finite_is_a_divergence(tmp_path, value, update, message):
     class Diverging(Regression):
         def loss(self, batch: Tensor) -> tuple[Tensor, Tensor]:
             loss, symbols = super().loss(batch)
@@ -497,9 +477,7 @@ def test_cut_files_and_weights_of_another_model_are_refused(tmp_path: Path) -> N
         lambda content: content["state"].pop("random"),
     ],
 )
-def test_values_of_other_types_in_a_checkpoint_are_refused(
-    tmp_path: Path, damage: Callable[[dict[str, Any]], object]
-) -> None:
+def test_values_of_other_types_in_a_checkpoint_are_refused(tmp_path, damage):
     run(Regression(), tmp_path, max_epochs=1)
     checkpoint = tmp_path / "checkpoint.pt"
     content = torch.load(checkpoint, weights_only=True)
@@ -580,9 +558,7 @@ def test_short_epochs_share_a_checkpoint(tmp_path: Path, monkeypatch: pytest.Mon
     assert steps == [5, 10, 15, 20, 25, 30]
 
 
-def test_all_processes_find_checkpoints_due_at_the_same_updates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_processes_find_checkpoints_due_at_the_same_updates(tmp_path, monkeypatch):
     """Saving is collective: it happens as soon as one process finds it due."""
     steps: dict[int, list[int]] = {0: [], 1: []}
     save = Fit._save
@@ -630,9 +606,7 @@ def test_of_equally_good_validations_the_first_is_kept(tmp_path: Path) -> None:
     assert (progress.best, progress.best_epoch, progress.best_step) == (2.0, 4, 20)
 
 
-def test_a_loss_is_compared_with_that_of_the_last_validation_some_epochs_before(
-    tmp_path: Path,
-) -> None:
+def test_a_loss_is_compared_with_that_of_the_last_validation_some_epochs_before(tmp_path):
     progress = run(Regression(losses=[1.0, 2.0, 1.5]), tmp_path, validate_every=2)
     assert [row.get("dev_loss") for row in progress.history] == [None, 1.0, None, 2.0, None, 1.5]
     rates = [row["learning_rate"] for row in progress.history]
