@@ -5,7 +5,6 @@ import pytest
 from repro.evaluation.metrics import formula_of
 from repro.evaluation.sufficient_statistics import GROUPS, metric_value
 from repro.results import Record, RunFolder
-from repro.runs.job import Outcome
 
 
 def assert_sums_give_the_records(folder: RunFolder) -> None:
@@ -16,15 +15,9 @@ def assert_sums_give_the_records(folder: RunFolder) -> None:
     assert {name for name in kept if not name.endswith(GROUPS)} == summed != set()
     for metric in summed:
         form = formula_of(metric)
-        assert form is not None
         groups = kept.get(metric + GROUPS)
         value = metric_value(kept[metric], form, None if groups is None else groups.tolist())
         assert value == pytest.approx(recorded[metric], abs=1e-9), metric
-
-
-def scores_of(outcome: Outcome) -> dict[str, float]:
-    """Return the metrics that a run has recorded."""
-    return dict(RunFolder(outcome.folder).read_record().metrics)
 
 
 def untimed(record: Record) -> dict[str, float]:

@@ -4,11 +4,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from executed import executed
 
 from repro.config.compose import compose_run
 from repro.results import RunFolder
-from repro.runs.execute import execute
-from repro.runs.job import Outcome, locate
 
 TINY = [
     "hardware=cpu", "hardware.parallel_runs=1", "task.setting=medium", "task.stored_examples=2",
@@ -41,17 +40,15 @@ def summarizer(tmp_path: Path) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """Outcome of a finished summarizer, not to be changed."""
+def finished(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """A finished summarizer, not to be changed."""
     results = tmp_path_factory.mktemp("finished")
-    outcome = execute(locate(compose_run([f"results_dir={results}", *SUMMARIZER])))
-    assert outcome.status == "done", outcome.error
-    return outcome
+    return executed(compose_run([f"results_dir={results}", *SUMMARIZER]))
 
 
 @pytest.fixture
-def copied(finished: Outcome, summarizer: list[str], tmp_path: Path) -> RunFolder:
+def copied(finished: RunFolder, summarizer: list[str], tmp_path: Path) -> RunFolder:
     """A copy of the finished summarizer, which the overrides ``summarizer`` find."""
-    results = finished.folder.parents[2]
+    results = finished.path.parents[2]
     shutil.copytree(results, tmp_path, dirs_exist_ok=True)
-    return RunFolder(tmp_path / finished.folder.relative_to(results))
+    return RunFolder(tmp_path / finished.path.relative_to(results))

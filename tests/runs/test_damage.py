@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from executed import executed
 from stored_statistics import untimed
 
 from repro.checksums import DamagedFileError
@@ -99,17 +100,15 @@ def test_damage_of_a_run_does_not_block_those_that_share_its_training(
     copied, summarizer, caplog, name, damage
 ):
     damage(copied.path / name)
-    other = execute(locate(compose_run([*summarizer, "decoding.beam_size=1"])))
-    assert other.status == "done", other.error
+    other = executed(compose_run([*summarizer, "decoding.beam_size=1"]))
     assert any(f"{copied.path / name} is damaged" in message for message in caplog.messages)
-    assert RunFolder(other.folder).damaged_files() == []
+    assert other.damaged_files() == []
 
 
 def test_a_torn_training_without_a_checksum_does_not_block_either(copied, summarizer, caplog):
     (copied.path / "SHA256SUMS").unlink()
     cut(copied.training)
-    other = execute(locate(compose_run([*summarizer, "decoding.beam_size=1"])))
-    assert other.status == "done", other.error
+    executed(compose_run([*summarizer, "decoding.beam_size=1"]))
     assert any(str(copied.training) in message for message in caplog.messages)
 
 
@@ -127,9 +126,8 @@ def test_another_training_is_passed_over_and_replaced_by_the_run_itself(
 ):
     copied.done.unlink()
     copied.write_training({**copied.read_training(), "progress": progress})
-    outcome = execute(locate(compose_run(summarizer)))
-    assert outcome.status == "done", outcome.error
+    executed(compose_run(summarizer))
     (warning,) = (message for message in caplog.messages if str(copied.training) in message)
     assert "not the progress of a training" in warning
-    assert execute(locate(compose_run([*summarizer, "decoding.beam_size=1"]))).status == "done"
+    executed(compose_run([*summarizer, "decoding.beam_size=1"]))
     assert caplog.messages.count(warning) == 1

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from executed import executed
 from safetensors.torch import load_file
 from stored_statistics import untimed
 
@@ -54,9 +55,7 @@ def test_a_run_with_the_weights_of_another_gives_its_curves_to_a_logger(tiny: li
     penalties = [f"decoding.beam_size={value}" for value in (1, 2)]
     first, second = (compose_run([*tiny, one, "logger=csv"]) for one in penalties)
     for config in (first, second):
-        outcome = execute(locate(config))
-        assert outcome.status == "done"
-        folder = RunFolder(outcome.folder)
+        folder = executed(config)
         lines = (folder.path / "curves.csv").read_text().splitlines()
         assert len(lines) == 1 + len(folder.read_history())
 
@@ -87,8 +86,7 @@ def test_the_recorded_accuracy_is_that_of_the_written_predictions(folder, shared
 
 def test_stored_attention_sums_to_one_and_keeps_exact_zeros(tiny: list[str]) -> None:
     wide = "model.init_range=2.0"  # scores far apart: sparse from the start
-    folder = RunFolder(execute(locate(compose_run([*tiny, "mapping=sparsemax", wide]))).folder)
-    rows = folder.read_attention()
+    rows = executed(compose_run([*tiny, "mapping=sparsemax", wide])).read_attention()
     assert rows
     for row in rows:
         for weights in row["weights"]:
@@ -105,10 +103,10 @@ def test_a_finished_run_is_not_repeated(folder: RunFolder, shared: list[str]) ->
 
 
 def test_the_same_configuration_gives_the_same_numbers(folder: RunFolder, tiny: list[str]) -> None:
-    other = execute(locate(compose_run(tiny)))
-    assert (other.status, other.run_id) == ("done", folder.run_id)
-    assert other.folder != folder.path
-    assert untimed(RunFolder(other.folder).read_record()) == untimed(folder.read_record())
+    other = executed(compose_run(tiny))
+    assert other.run_id == folder.run_id
+    assert other.path != folder.path
+    assert untimed(other.read_record()) == untimed(folder.read_record())
 
 
 def test_a_run_with_broken_kernels_has_the_numbers_of_pytorch(tiny, tmp_path, monkeypatch):
@@ -125,15 +123,14 @@ def test_a_run_with_broken_kernels_has_the_numbers_of_pytorch(tiny, tmp_path, mo
     for name in names:
         monkeypatch.setitem(dispatch.launchers, ("cpu", name), dispatch.fallback(name))
     settings = [*tiny[1:], "training.max_epochs=1"]
-    expected = execute(locate(compose_run([*settings, f"results_dir={tmp_path}/torch"])))
+    first = executed(compose_run([*settings, f"results_dir={tmp_path}/torch"]))
     for name, family in names.items():
         if ("cuda", name) in dispatch.launchers:
             launcher = dispatch.CudaLauncher(family, name)
             launcher.kernel = broken
             monkeypatch.setitem(dispatch.launchers, ("cpu", name), launcher)
     with pytest.warns(RuntimeWarning, match="no C compiler") as warned:
-        found = execute(locate(compose_run([*settings, f"results_dir={tmp_path}/checked"])))
-    first, second = (RunFolder(one.folder) for one in (expected, found))
+        second = executed(compose_run([*settings, f"results_dir={tmp_path}/checked"]))
     record = second.read_record()
     assert untimed(first.read_record()) == untimed(record)
     assert all(name in record.device for name in dispatch.replaced())
@@ -180,28 +177,23 @@ def test_cuda_is_refused_where_there_is_none(tiny, monkeypatch):
 
 
 def test_a_learned_alpha_is_trained_and_kept(tiny: list[str]) -> None:
-    outcome = execute(
-        locate(compose_run([*tiny, "mapping=learned_alpha_entmax", "mapping.alpha=1.3"]))
-    )
-    assert outcome.status == "done", outcome.error
-    weights = load_file(outcome.folder / "model.safetensors")
+    folder = executed(compose_run([*tiny, "mapping=learned_alpha_entmax", "mapping.alpha=1.3"]))
+    weights = load_file(folder.model)
     alpha = 1 + torch.sigmoid(weights["decoder.attention.weighting.mapping.logit"])
     assert 1 < float(alpha) < 2
     assert float(alpha) != pytest.approx(1.3, abs=1e-6)
 
 
 def test_tensorboard_files_are_written(tiny: list[str]) -> None:
-    outcome = execute(locate(compose_run([*tiny, "logger=tensorboard"])))
-    assert outcome.status == "done", outcome.error
-    assert list((outcome.folder / "tensorboard").glob("events*"))
+    folder = executed(compose_run([*tiny, "logger=tensorboard"]))
+    assert list((folder.path / "tensorboard").glob("events*"))
 
 
 def test_history_is_one_row_for_each_epoch_after_an_interruption(tiny, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("repro.runs.train.evaluate_best", _broken)
         assert execute(locate(compose_run(tiny))).status == "failed"
-    outcome = execute(locate(compose_run(tiny)))
-    lines = (outcome.folder / "history.jsonl").read_text().splitlines()
+    lines = executed(compose_run(tiny)).history.read_text().splitlines()
     assert [json.loads(line)["epoch"] for line in lines] == [1, 2]
 
 

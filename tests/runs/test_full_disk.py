@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from executed import executed
 
 from repro.cli import main
 from repro.config.compose import compose_run
@@ -20,9 +21,7 @@ def refuse(*_arguments: object) -> None:
 
 
 def test_a_run_without_room_fails_and_can_be_repeated(tiny, monkeypatch, capsys):
-    assert (
-        execute(locate(compose_run(tiny))).status == "done"
-    )  # it writes the corpus of the next one too
+    executed(compose_run(tiny))  # it writes the corpus of the next one too
     config = compose_run([*tiny, "seed=2"])
 
     with monkeypatch.context() as patched:

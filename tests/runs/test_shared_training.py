@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from executed import executed
 from safetensors.torch import load_file
 
 from repro.config.compose import compose_run
-from repro.results import RunFolder
 from repro.runs import train
 from repro.runs.execute import execute
 from repro.runs.job import locate
@@ -28,16 +28,14 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 def test_another_search_takes_over_the_weights(copied, summarizer, trainings):
     searched = [*summarizer, "decoding.beam_size=1", "task.stored_examples=1"]
-    other = execute(locate(compose_run(searched)))
-    assert other.status == "done", other.error
+    other = executed(compose_run(searched))
     assert trainings == []
     assert other.run_id != copied.run_id
-    found = RunFolder(other.folder)
     weights = load_file(copied.model)
-    assert all(tensor.equal(weights[name]) for name, tensor in load_file(found.model).items())
-    assert found.read_history() == copied.read_history()
-    assert found.read_record().metrics["dev/loss"] == copied.read_record().metrics["dev/loss"]
-    assert len(found.read_attention()) == 1
+    assert all(tensor.equal(weights[name]) for name, tensor in load_file(other.model).items())
+    assert other.read_history() == copied.read_history()
+    assert other.read_record().metrics["dev/loss"] == copied.read_record().metrics["dev/loss"]
+    assert len(other.read_attention()) == 1
 
 
 @pytest.mark.usefixtures("copied")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from stored_statistics import scores_of
+from executed import executed
 
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
@@ -13,8 +13,6 @@ from repro.data.alignment.links import fertilities
 from repro.data.alignment.model import train_two_way
 from repro.data.preparation import PreparedCorpus
 from repro.models.seq2seq.fertility import AlignedFertility, PredictedFertility
-from repro.runs.execute import execute
-from repro.runs.job import locate
 from repro.tasks.fertility import (
     AlignedCorpus,
     align_splits,
@@ -93,9 +91,8 @@ def test_actual_fertilities_bound_training_and_test_data(root: Path, text: Prepa
 
 
 def test_a_run_with_actual_fertilities_finishes(tmp_path: Path) -> None:
-    outcome = execute(locate(config(tmp_path, "model.fertility.strategy=actual")))
-    assert outcome.status == "done", outcome.error
-    assert "test/bleu" in scores_of(outcome)
+    folder = executed(config(tmp_path, "model.fertility.strategy=actual"))
+    assert "test/bleu" in folder.read_record().metrics
 
 
 def test_predicted_bounds_are_aligned_in_training_where_asked(root: Path) -> None:

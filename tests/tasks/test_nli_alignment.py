@@ -2,19 +2,16 @@ from pathlib import Path
 
 import pytest
 import torch
+from executed import executed
 from figure_runs import runs_in
 from predicted import predicted
-from stored_statistics import scores_of
 
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
 from repro.mappings import Sparsemax
 from repro.models.entailment import AlignedLabels, SequentialAligner, StructuredAligner, WordAligner
 from repro.report.figures import figure_kind
-from repro.results import RunFolder
 from repro.results.files import read_rows
-from repro.runs.execute import execute
-from repro.runs.job import locate
 from repro.tasks.nli_alignment.task import NliAlignmentTask
 from repro.training.seeding import seed_everything
 
@@ -110,17 +107,15 @@ def test_structures_are_sparser_than_softmax(root: Path) -> None:
 
 @pytest.mark.parametrize("alignment", ALIGNERS)
 def test_a_run_leaves_weights_and_records(root: Path, alignment: str) -> None:
-    outcome = execute(locate(config(root, f"model.alignment={alignment}", "data.source=multinli")))
-    assert outcome.status == "done", outcome.error
+    folder = executed(config(root, f"model.alignment={alignment}", "data.source=multinli"))
     assert {"test/label_accuracy", "test/alignment_nonzeros", "train/pairs_per_second"} <= (
-        scores_of(outcome).keys()
+        folder.read_record().metrics.keys()
     )
     kind = figure_kind("alignment_grids")
-    example = kind.gather(runs_in(**{alignment: RunFolder(outcome.folder)}))
+    example = kind.gather(runs_in(**{alignment: folder}))
     assert kind.describe(example)
     assert kind.draw(example).axes
 
-    folder = RunFolder(outcome.folder)
     (path,) = (root / "demo").rglob("*_dev_matched.jsonl")
     found = predicted(folder.path, path.read_text("utf-8").splitlines(), weights=True)
     by_pair = {row["pairID"]: one for row, one in zip(read_rows(path), found, strict=True)}
@@ -136,8 +131,5 @@ def test_a_run_leaves_weights_and_records(root: Path, alignment: str) -> None:
 
 def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
     changes = ["model.alignment=matching", "data.train_premises=300", "training.max_epochs=3"]
-    outcome = execute(
-        locate(compose_run(["task=nli_alignment", *changes, f"results_dir={tmp_path}"]))
-    )
-    assert outcome.status == "done", outcome.error
-    assert scores_of(outcome)["test/label_accuracy"] > 40
+    folder = executed(compose_run(["task=nli_alignment", *changes, f"results_dir={tmp_path}"]))
+    assert folder.read_record().metrics["test/label_accuracy"] > 40

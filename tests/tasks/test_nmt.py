@@ -3,9 +3,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from executed import executed
 from figure_runs import runs_in
 from predicted import own_examples, predicted, printed
-from stored_statistics import assert_sums_give_the_records, scores_of
+from stored_statistics import assert_sums_give_the_records
 
 from repro.config import ConfigError
 from repro.config.compose import compose_run
@@ -24,9 +25,7 @@ from repro.evaluation.metrics.translation import Translations, drop_counts
 from repro.evaluation.sufficient_statistics import metric_value, percentage_of_sums
 from repro.models.seq2seq.fertility import ConstantFertility, PredictedFertility, TableFertility
 from repro.report.figures import figure_kind
-from repro.results import OWN_SPLIT, RunFolder
-from repro.runs.execute import execute
-from repro.runs.job import locate
+from repro.results import OWN_SPLIT
 from repro.tasks.nmt import identify
 from repro.tasks.nmt.task import NmtTask, check
 from repro.tasks.text_pairs import TextPairsTask
@@ -70,9 +69,8 @@ def test_only_bounded_attention_reads_a_sink(root: Path) -> None:
 
 def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
     run = config(root, *BOUNDED)
-    outcome = execute(locate(run))
-    assert outcome.status == "done", outcome.error
-    folder, data = RunFolder(outcome.folder), NmtTask(run, CPU).data
+    folder = executed(run)
+    data = NmtTask(run, CPU).data
     train = [(s.split(), t.split()) for s, t in read_pairs(data.texts["train"])]
     aligner = train_two_way(train).pruned()
     for split in ("dev", "test"):
@@ -82,7 +80,7 @@ def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
         ours, theirs = [line.split() for line in lines], [line.split() for line in gold]
         for name in ("bleu", "rep"):
             value = METRICS[name].value(Translations(ours, theirs))
-            assert scores_of(outcome)[f"{split}/{name}"] == value
+            assert folder.read_record().metrics[f"{split}/{name}"] == value
         sources = [source.split() for source, _ in texts]
         links = [
             next(aligner.align([(source, words)])) if words else frozenset()
@@ -90,7 +88,7 @@ def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
         ]
         wanted = aligner.align(list(zip(sources, theirs, strict=True)))
         drop = metric_value(drop_counts(links, wanted), percentage_of_sums)
-        assert scores_of(outcome)[f"{split}/drop"] == drop
+        assert folder.read_record().metrics[f"{split}/drop"] == drop
     assert_sums_give_the_records(folder)
     rows = folder.read_attention()
     assert [row["index"] for row in rows] == [0, 1, 2]
@@ -214,10 +212,9 @@ def test_plain_text_in_subwords(tmp_path: Path) -> None:
         tmp_path, "scale=small", "data.corpus=tatoeba", "data.merges=5", f"data_dir={tmp_path}"
     )
     assert identify(run).name == "tatoeba de-en"
-    outcome = execute(locate(run))
-    assert outcome.status == "done", outcome.error
-    assert {"test/bleu", "test/bleu_lc", "test/bleu_13a"} <= scores_of(outcome).keys()
-    lines = (RunFolder(outcome.folder).predictions / "test.txt").read_text("utf-8").splitlines()
+    folder = executed(run)
+    assert {"test/bleu", "test/bleu_lc", "test/bleu_13a"} <= folder.read_record().metrics.keys()
+    lines = (folder.predictions / "test.txt").read_text("utf-8").splitlines()
     assert len(lines) == 5
     assert not any("@@" in line for line in lines)
 
@@ -229,19 +226,17 @@ def test_bounds_are_refused_where_there_are_no_fertilities(tmp_path: Path) -> No
 
 def test_long_test_pairs_are_left_out_of_every_metric(tmp_path: Path) -> None:
     run = config(tmp_path, "data.max_test_length=8")
-    outcome = execute(locate(run))
-    assert outcome.status == "done", outcome.error
+    folder = executed(run)
     whole, data = made(tmp_path).data, NmtTask(run, CPU).data
     short = [
         pair for pair in read_pairs(whole.texts["test"]) if max(map(len, map(str.split, pair))) <= 8
     ]
     assert 0 < len(short) < len(whole.splits["test"])
     assert list(read_pairs(data.texts["test"])) == short
-    folder = RunFolder(outcome.folder)
     lines = (folder.predictions / "test.txt").read_text("utf-8").splitlines()
     gold = [target.split() for _, target in short]
     texts = Translations([line.split() for line in lines], gold)
-    assert scores_of(outcome)["test/bleu"] == METRICS["bleu"].value(texts)
+    assert folder.read_record().metrics["test/bleu"] == METRICS["bleu"].value(texts)
     assert {len(rows) for name, rows in folder.read_statistics().items() if "test/" in name} == {
         len(short)
     }

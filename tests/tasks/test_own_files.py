@@ -6,14 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from stored_statistics import scores_of
+from executed import executed
 
 from repro.config.compose import compose_run
 from repro.data.dependencies.universal_dependencies import HELD_OUT
 from repro.errors import DataError
-from repro.results import RunFolder
-from repro.runs.execute import execute
-from repro.runs.job import locate
 from repro.tasks import task_spec
 from repro.tasks.entailment import encode_corpus
 from repro.tasks.morphology.corpus import encode_corpus as encode_forms
@@ -61,10 +58,9 @@ def test_sentence_pairs_with_any_labels(tmp_path: Path, kind: str) -> None:
     data = encode_corpus(config)
     assert data.labels == ("w", "x", "y", "z")
     assert [example.label for example in data.train.examples] == [2, 1, 3, 0]
-    outcome = execute(locate(config))
-    assert outcome.status == "done", outcome.error
-    assert "test/label_accuracy" in scores_of(outcome)
-    rows = (RunFolder(outcome.folder).predictions / "test.jsonl").read_text().splitlines()
+    folder = executed(config)
+    assert "test/label_accuracy" in folder.read_record().metrics
+    rows = (folder.predictions / "test.jsonl").read_text().splitlines()
     assert {json.loads(row)["label"] for row in rows} <= set(data.labels)
 
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 import torch
+from executed import executed
 from figure_runs import runs_in
 from predicted import own_examples, predicted, printed
-from stored_statistics import assert_sums_give_the_records, scores_of
+from stored_statistics import assert_sums_give_the_records
 
 from repro.config import ConfigError
 from repro.config.compose import compose_run
@@ -19,8 +20,7 @@ from repro.errors import DataError
 from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.report.figures import figure_kind
-from repro.results import OWN_SPLIT, RunFolder
-from repro.runs.execute import execute
+from repro.results import OWN_SPLIT
 from repro.runs.job import locate
 from repro.runs.train import ensemble_evaluation
 from repro.structures import Arborescence, sparsemap
@@ -178,23 +178,22 @@ def test_heads_are_read_off_a_vertex() -> None:
 
 def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None:
     run = config(tmp_path)
-    outcome = execute(locate(run))
-    assert outcome.status == "done", outcome.error
-    folder, treebank = RunFolder(outcome.folder), encode_treebank(run).treebank
+    folder = executed(run)
+    treebank = encode_treebank(run).treebank
     for split, gold in (("dev", treebank.dev), ("test", treebank.test)):
         path = folder.predictions / f"{split}.conllu"
         parses = parse_conllu(path.read_bytes(), path)
         assert [s.column("FORM") for s in parses] == [s.column("FORM") for s in gold]
         parsed = ParsedSentences([s.heads for s in gold], [s.heads for s in parses])
-        assert scores_of(outcome)[f"{split}/uas"] == METRICS["uas"].value(parsed)
+        assert folder.read_record().metrics[f"{split}/uas"] == METRICS["uas"].value(parsed)
     assert_sums_give_the_records(folder)
     assert {"dev/trees", "dev/parents", "train/inference_share", "train/sentences_per_second"} <= (
-        scores_of(outcome).keys()
+        folder.read_record().metrics.keys()
     )
-    assert 0 < scores_of(outcome)["train/inference_share"] < 1
+    assert 0 < folder.read_record().metrics["train/inference_share"] < 1
     first, last = folder.read_history()
     ratio = last["dev_trees"] / first["dev_trees"]
-    assert scores_of(outcome)["train/trees_ratio"] == pytest.approx(ratio)
+    assert folder.read_record().metrics["train/trees_ratio"] == pytest.approx(ratio)
     rows = folder.read_candidates()
     assert [row["index"] for row in rows] == [0, 1, 2, 3, 4]
     assert rows[0]["gold"] == treebank.dev[0].heads
@@ -249,9 +248,8 @@ def test_the_demo_parser_learns_more_than_distances(tmp_path: Path) -> None:
         ["task=parsing", "loss=sparsemap", f"results_dir={tmp_path}", "training.max_epochs=4"]
     )
     baseline = offsets_baseline(encode_treebank(run))
-    outcome = execute(locate(run))
-    assert outcome.status == "done", outcome.error
-    assert 50 < baseline + 10 < scores_of(outcome)["dev/uas"]
+    folder = executed(run)
+    assert 50 < baseline + 10 < folder.read_record().metrics["dev/uas"]
 
 
 def test_the_treebank_is_part_of_the_identity(tmp_path: Path) -> None:

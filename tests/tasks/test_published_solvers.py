@@ -9,11 +9,10 @@ import os
 from pathlib import Path
 
 import pytest
+from executed import executed
 
 from repro.config.compose import compose_run
 from repro.results import read_record
-from repro.runs.execute import execute
-from repro.runs.job import locate
 
 pytestmark = pytest.mark.skipif(
     "ATEN_CPU_CAPABILITY" not in os.environ, reason="run by make test-processors"
@@ -50,8 +49,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_training_with_the_solvers_of_the_papers_ends(case: str, tmp_path: Path) -> None:
     common = ["hardware=cpu", "hardware.threads=1", "training.max_steps=200", "seed=1"]
-    outcome = execute(locate(compose_run([*common, *CASES[case], f"results_dir={tmp_path}"])))
-    assert outcome.status == "done", outcome.error
-    metrics = read_record(outcome.folder / "record.json").metrics
+    folder = executed(compose_run([*common, *CASES[case], f"results_dir={tmp_path}"]))
+    metrics = read_record(folder.path / "record.json").metrics
     assert metrics
     assert all(math.isfinite(value) for value in metrics.values())

@@ -2,9 +2,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from executed import executed
 from figure_runs import runs_in
 from predicted import own_examples, predicted
-from stored_statistics import assert_sums_give_the_records, scores_of
+from stored_statistics import assert_sums_give_the_records
 
 from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
@@ -16,9 +17,8 @@ from repro.errors import DataError
 from repro.evaluation.metrics import score_outputs
 from repro.evaluation.metrics.labels import Labels
 from repro.report.figures import figure_kind
-from repro.results import OWN_SPLIT, RunFolder
+from repro.results import OWN_SPLIT
 from repro.results.files import read_rows
-from repro.runs.execute import execute
 from repro.runs.job import locate
 from repro.tasks.entailment import encode_corpus, vectors_of
 from repro.tasks.pair_corpora import identify
@@ -99,9 +99,8 @@ def test_hypotheses_of_the_paper_are_kept_wherever_they_stand(root: Path, task: 
 
 
 def test_a_run_leaves_predictions_weights_and_records(root: Path) -> None:
-    outcome = execute(locate(config(root, "mapping=fusedmax")))
-    assert outcome.status == "done", outcome.error
-    folder, data = RunFolder(outcome.folder), encode_corpus(config(root))
+    folder = executed(config(root, "mapping=fusedmax"))
+    data = encode_corpus(config(root))
     for name, split in (("dev", data.dev), ("test", data.test)):
         rows = read_rows(folder.predictions / f"{name}.jsonl")
         labels = {row["id"]: row["label"] for row in rows}
@@ -109,8 +108,8 @@ def test_a_run_leaves_predictions_weights_and_records(root: Path) -> None:
         gold = [LABELS[example.label] for example in split.examples]
         counted = score_outputs(name, Labels(gold, outputs)).values
         assert {f"{name}/label_accuracy", f"{name}/label_recall/neutral"} <= counted.keys()
-        assert counted.items() <= scores_of(outcome).items()
-    assert 0 < scores_of(outcome)["test/premise_nonzeros"] <= 100
+        assert counted.items() <= folder.read_record().metrics.items()
+    assert 0 < folder.read_record().metrics["test/premise_nonzeros"] <= 100
     assert_sums_give_the_records(folder)
     (path,) = (root / "demo").rglob("*_test.jsonl")
     found = predicted(folder.path, path.read_text("utf-8").splitlines())
@@ -149,9 +148,8 @@ def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
     run = compose_run(
         ["task=snli", f"results_dir={tmp_path}", "data.train_premises=600", "training.max_epochs=4"]
     )
-    outcome = execute(locate(run))
-    assert outcome.status == "done", outcome.error
-    assert scores_of(outcome)["test/label_accuracy"] > 45
+    folder = executed(run)
+    assert folder.read_record().metrics["test/label_accuracy"] > 45
 
 
 def test_tables_and_figures_share_their_runs(tmp_path: Path) -> None:

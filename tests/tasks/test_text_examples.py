@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from executed import executed
 from stored_statistics import untimed
 
 from repro.config.compose import compose_run
@@ -12,9 +13,6 @@ from repro.data.batching import collate
 from repro.data.parallel import read_pairs
 from repro.data.vocabulary import Vocabulary
 from repro.report.figures.forced_decoding import steps_of
-from repro.results import RunFolder
-from repro.runs.execute import execute
-from repro.runs.job import locate
 from repro.tasks.nmt.task import NmtTask
 from repro.tasks.text_pairs import ALTERNATIVES, forced_rows, stored_examples
 from repro.training.seeding import seed_everything
@@ -68,7 +66,7 @@ def test_two_spellings_of_a_sentence_to_show_store_one_pair(tmp_path: Path) -> N
 
 def test_sentences_to_show_are_stored_from_any_split_and_change_no_metric(tmp_path: Path) -> None:
     settings = [*SMALL, "task.stored_examples=2", "training.max_steps=2", "decoding.max_length=10"]
-    plain = execute(locate(compose_run([*settings, f"results_dir={tmp_path}"])))
+    plain = executed(compose_run([*settings, f"results_dir={tmp_path}"]))
     data = NmtTask(compose_run([*settings, f"results_dir={tmp_path}"]), torch.device("cpu")).data
     texts = {split: list(read_pairs(data.texts[split])) for split in ("dev", "test", "train")}
     wanted = [
@@ -80,14 +78,10 @@ def test_sentences_to_show_are_stored_from_any_split_and_change_no_metric(tmp_pa
     ]
     listed = ",".join(f"'{text}'" for text in wanted)
     other = tmp_path / "other"  # the two have one identity
-    outcome = execute(
-        locate(compose_run([*settings, f"task.shown=[{listed}]", f"results_dir={other}"]))
-    )
-    assert (plain.status, outcome.status) == ("done", "done"), (plain.error, outcome.error)
-    folder = RunFolder(outcome.folder)
+    folder = executed(compose_run([*settings, f"task.shown=[{listed}]", f"results_dir={other}"]))
     places = [("dev", 0), ("dev", 1), ("dev", 9), ("test", 4), ("train", 7)]
     for rows in (folder.read_attention(), folder.read_forced()):
         assert [(row["split"], row["index"]) for row in rows] == places
     for row, (split, index) in zip(folder.read_attention(), places, strict=True):
         assert (" ".join(row["source"]), row["gold"]) == texts[split][index]
-    assert untimed(folder.read_record()) == untimed(RunFolder(plain.folder).read_record())
+    assert untimed(folder.read_record()) == untimed(plain.read_record())

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import torch
+from executed import executed
 from stored_statistics import untimed
 
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
 from repro.errors import DataError
-from repro.results import RunFolder
 from repro.runs.execute import execute
 from repro.runs.job import locate
 from repro.tasks import task_spec
@@ -58,7 +58,7 @@ def test_an_epoch_holds_every_example_once(name: str, tmp_path: Path) -> None:
 def test_a_killed_run_continues_to_the_same_numbers(name, last, overrides, tmp_path, monkeypatch):
     """It stops behind its last checkpoint, one update earlier, in the second epoch if there is."""
     extra = ("training.checkpoint_minutes=0", *overrides)
-    whole = execute(locate(config(name, tmp_path / "whole", *extra)))
+    first = executed(config(name, tmp_path / "whole", *extra))
     original, updates = loop.update, []
 
     def dying(*arguments: Any) -> Any:
@@ -70,9 +70,8 @@ def test_a_killed_run_continues_to_the_same_numbers(name, last, overrides, tmp_p
     with monkeypatch.context() as patched:
         patched.setattr(loop, "update", dying)
         assert execute(locate(config(name, tmp_path / "cut", *extra))).status == "failed"
-    finished = execute(locate(config(name, tmp_path / "cut", *extra)))
-    assert finished.run_id == whole.run_id
-    first, second = (RunFolder(outcome.folder) for outcome in (whole, finished))
+    second = executed(config(name, tmp_path / "cut", *extra))
+    assert second.run_id == first.run_id
     assert untimed(first.read_record()) == untimed(second.read_record())
     histories = [folder.read_history() for folder in (first, second)]
     for row in (*histories[0], *histories[1]):
@@ -92,9 +91,8 @@ def test_a_killed_run_continues_to_the_same_numbers(name, last, overrides, tmp_p
 )
 def test_bfloat16_trains(name: str, override: str, tmp_path: Path) -> None:
     short = "training.max_steps=2"
-    outcome = execute(locate(config(name, tmp_path, "precision=bf16", short, override)))
-    assert outcome.status == "done", outcome.error
-    metrics = RunFolder(outcome.folder).read_record().metrics
+    folder = executed(config(name, tmp_path, "precision=bf16", short, override))
+    metrics = folder.read_record().metrics
     assert all(map(math.isfinite, metrics.values()))
 
 

@@ -9,12 +9,11 @@ from socket import socket
 
 import forked
 import pytest
+from executed import executed
 from stored_statistics import untimed
 
 from repro.config.compose import compose_run
 from repro.results import RunFolder, list_runs
-from repro.runs.execute import execute
-from repro.runs.job import locate
 from repro.runs.locking import is_claimed
 
 MORPHOLOGY = [
@@ -92,9 +91,7 @@ def only_run(results: Path) -> RunFolder:
     ids=["morphology", "parsing", "snli"],
 )
 def test_two_processes_compute_the_numbers_of_one(both, settings, tmp_path):
-    outcome = execute(locate(compose_run([*settings, f"results_dir={tmp_path / 'one'}"])))
-    assert outcome.status == "done", outcome.error
-    one = RunFolder(outcome.folder)
+    one = executed(compose_run([*settings, f"results_dir={tmp_path / 'one'}"]))
     two = both(tmp_path / "two", *settings)
     assert one.run_id == two.run_id
     for left, right in zip(one.read_history(), two.read_history(), strict=True):
