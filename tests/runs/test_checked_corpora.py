@@ -55,12 +55,8 @@ def write_summaries(data: Path) -> None:
 
 
 TATOEBA = [
-    "task=nmt",
-    "data.generated=false",
-    "data.corpus=tatoeba",
-    "data.source=de",
-    "data.target=en",
-]
+    "task=nmt", "data.generated=false", "data.corpus=tatoeba", "data.source=de", "data.target=en",
+]  # fmt: skip
 KINDS = ("article", "title")
 SUMMARIES = [
     "task=summarization", "data.generated=false", "data.corpus=gigaword", "data.check_size=false",
@@ -79,10 +75,17 @@ def refused(
 
 
 @pytest.mark.parametrize("task", ["snli", "nli_alignment"])
-def test_malformed_pairs(task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_inference(tmp_path / "data", "snli", dev="{")
-    message = refused([f"task={task}", "data.source=snli", *INFERENCE], tmp_path, capsys)
-    assert "snli_1.0_dev.jsonl:4: expected a JSON object" in message
+@pytest.mark.parametrize(
+    ("dev", "setting", "expected"),
+    [
+        ("{", "seed=1", "snli_1.0_dev.jsonl:4: expected a JSON object"),
+        (pair(3), "data.max_words=1", "data.max_words=1 leaves none of 6"),
+    ],
+)
+def test_pairs_that_do_not_fit(task, dev, setting, expected, tmp_path, capsys):
+    write_inference(tmp_path / "data", "snli", dev=dev)
+    overrides = [f"task={task}", "data.source=snli", *INFERENCE, setting]
+    assert expected in refused(overrides, tmp_path, capsys)
 
 
 def test_a_sweep_and_a_reproduction_refuse_them_once(tmp_path, capsys):
@@ -104,34 +107,23 @@ def test_pairs_are_parsed_once_for_the_check_and_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(entailment, "load_nli", counted)
     write_inference(tmp_path / "data", "snli")
     places = [f"data_dir={tmp_path / 'data'}", f"results_dir={tmp_path / 'results'}"]
-    assert main(["run", "-m", "task=snli", "seed=1,2", *INFERENCE, *places]) == 0
+    here = "hardware.parallel_runs=1"  # other processes would not be counted
+    assert main(["run", "-m", "task=snli", "seed=1,2", here, *INFERENCE, *places]) == 0
     assert len(read) == 1
 
 
-@pytest.mark.parametrize("task", ["snli", "nli_alignment"])
-def test_no_short_training_pair(task, tmp_path, capsys):
-    write_inference(tmp_path / "data", "snli")
-    overrides = [f"task={task}", "data.source=snli", *INFERENCE, "data.max_words=1"]
-    assert "data.max_words=1 leaves none of 6" in refused(overrides, tmp_path, capsys)
-
-
 @pytest.mark.parametrize(
-    ("file", "lines", "expected"),
+    ("file", "lines", "setting", "expected"),
     [
-        ("train.en", ["x", "", "x", "x"], "train.en:2: a blank line"),
-        ("test.de", ["x", "\udcff", "x", "x"], "test.de:2: not UTF-8"),
+        ("train.en", ["x", "", "x", "x"], "seed=1", "train.en:2: a blank line"),
+        ("test.de", ["x", "\udcff", "x", "x"], "seed=1", "test.de:2: not UTF-8"),
+        ("test.de", ["x"] * 4, "data.max_length=1", "data.max_length=1 leaves no training pair"),
     ],
 )
-def test_malformed_translations(file, lines, expected, tmp_path, capsys):
+def test_translations_that_do_not_fit(file, lines, setting, expected, tmp_path, capsys):
     write_translation(tmp_path / "data")
     write(tmp_path / "data" / "tatoeba" / file, *lines)
-    assert expected in refused(TATOEBA, tmp_path, capsys)
-
-
-def test_no_short_translation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_translation(tmp_path / "data")
-    overrides = [*TATOEBA, "data.max_length=1"]
-    assert "data.max_length=1 leaves no training pair" in refused(overrides, tmp_path, capsys)
+    assert expected in refused([*TATOEBA, setting], tmp_path, capsys)
 
 
 @pytest.mark.parametrize(
