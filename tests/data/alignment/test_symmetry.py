@@ -16,9 +16,10 @@ def links(*pairs):
         ([(0, 0), (1, 1), (1, 2)], [(0, 0), (1, 1)], [(0, 0), (1, 1), (1, 2)]),
         ([(0, 0), (4, 4)], [(0, 0)], [(0, 0), (4, 4)]),
         ([(0, 0), (0, 4)], [(0, 0)], [(0, 0)]),
+        ([(0, 0), (0, 1), (1, 1)], [(0, 0), (1, 1)], [(0, 0), (1, 1)]),
         ([(0, 0), (1, 1), (2, 2), (3, 3)], [(0, 0)], [(0, 0), (1, 1), (2, 2), (3, 3)]),
     ],
-    ids=["neighbors", "far, both words free", "one word taken", "from grown links"],
+    ids=["neighbors", "far, both words free", "one taken", "both taken", "from grown links"],
 )
 def test_links_are_added_to_the_intersection(forward, backward, grown):
     assert grow_diag_final_and(links(*forward), links(*backward)) == links(*grown)
