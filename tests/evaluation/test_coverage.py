@@ -9,28 +9,21 @@ def rep(hypothesis, reference, **settings):
     return rep_counts([hypothesis.split()], [reference.split()], **settings)[0, 0]
 
 
-def test_a_repeated_bigram_counts_what_the_reference_lacks():
-    # "a b" occurs three times, once in the reference: 3 - 1 = 2. "b a" occurs twice: 2 - 0 = 2.
-    assert rep("a b a b a b", "a b c") == 2 + 2
-
-
-def test_a_repeated_bigram_unknown_to_the_reference_counts_in_full():
-    assert rep("a b x a b", "c d") == 2
-
-
-def test_single_bigrams_cost_nothing():
-    assert rep("a b c d", "x y") == 0
-
-
-def test_words_in_a_row_cost_double():
-    # "a a" once: as a bigram below two, as a doubled word 2 * 1.
-    assert rep("a a b", "a b") == 2
-    # "a a" twice: as a bigram 2, as a doubled word 2 * 2.
-    assert rep("a a a b", "a b") == 2 + 4
-
-
-def test_repetition_of_the_reference_is_no_mistake():
-    assert rep("very very good", "very very good") == 0
+@pytest.mark.parametrize(
+    ("hypothesis", "reference", "cost"),
+    [
+        ("a b a b a b", "a b c", 2 + 2),  # "a b" occurs 3 times, 1 allowed; "b a" 2, 0 allowed
+        ("a b x a b", "c d", 2),  # a bigram unknown to the reference counts in full
+        ("a b c d", "x y", 0),  # single bigrams cost nothing
+        ("a a b", "a b", 2),  # "a a" once: as a bigram below two, as a doubled word 2 * 1
+        ("a a a b", "a b", 2 + 4),  # "a a" twice: as a bigram 2, as a doubled word 2 * 2
+        ("very very good", "very very good", 0),  # what the reference repeats is no mistake
+    ],
+)
+def test_repeated_bigrams_and_words_in_a_row_cost_what_the_reference_lacks(
+    hypothesis, reference, cost
+):
+    assert rep(hypothesis, reference) == cost
 
 
 def test_corpus_score_is_normalized_by_reference_words():

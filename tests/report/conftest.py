@@ -1,6 +1,6 @@
 """Synthetic experiments and records: no number here was measured."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from measured import MEASUREMENT, made_up_table
 
 from repro.config.experiment import Axis, Column, Drawing, Experiment, Published
 from repro.report import document
+from repro.report.figures.canvas import plain_style
 from repro.results import Archive, Measurement
 
 EXPERIMENT = made_up_table(
@@ -54,6 +55,13 @@ def records(make_record: Callable[..., Measurement]) -> list[Measurement]:
     second = [make_record(run_id=f"b{s}", row="1 / b", seed=s, value=40.0 + s) for s in (1, 3)]
     ensemble = make_record(run_id="e", kind="ensemble", column="ens", seed=None, value=55.125)
     return [*first, *second, ensemble]
+
+
+@pytest.fixture
+def plain() -> Iterator[None]:
+    """Draw in the style of reports."""
+    with plain_style():
+        yield
 
 
 class Filled(Archive):

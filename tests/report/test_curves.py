@@ -11,7 +11,7 @@ from figure_runs import figure_run, runs_in
 from repro.config.experiment import Axis, Column, Drawing
 from repro.report import build_report, export_figure_data
 from repro.report.figures import FigureRuns, read_figure_data
-from repro.report.figures.canvas import Canvas, plain_style
+from repro.report.figures.canvas import Canvas
 from repro.report.figures.curves import (
     AccuracyOverTime,
     AlphaSweep,
@@ -21,6 +21,8 @@ from repro.report.figures.curves import (
     metric_label,
 )
 from repro.results import Archive, ResultsError, run_folder
+
+pytestmark = pytest.mark.usefixtures("plain")
 
 Row = dict[str, Any]
 METRIC = "dev/token_accuracy"
@@ -76,8 +78,7 @@ def test_the_run_that_both_sweeps_share_is_in_both() -> None:
 
 
 def test_a_sweep_shows_points_mean_and_spread() -> None:
-    with plain_style():
-        figure = SWEEPS.draw(SWEEP)
+    figure = SWEEPS.draw(SWEEP)
     attention, output = figure.axes
     assert output.get_xlabel() == "α of the output"
     assert attention.get_ylabel() == "validation token accuracy (%)"
@@ -102,8 +103,7 @@ def test_a_sweep_shows_points_mean_and_spread() -> None:
 
 def test_a_sweep_has_a_tick_at_each_value_and_one_legend_for_equal_panels() -> None:
     runs = [(1, 1.5), (1.33, 1.5), (2, 1.5), (1.5, 1), (1.5, 1.33), (1.5, 2), (1.5, 1.5)]
-    with plain_style():
-        panels = SWEEPS.draw(gather_sweep(*((*alphas, 60.0, 1) for alphas in runs))).axes
+    panels = SWEEPS.draw(gather_sweep(*((*alphas, 60.0, 1) for alphas in runs))).axes
     for axes in panels:
         ticks = [tick.get_text() for tick in axes.get_xticklabels()]
         assert ticks == ["1", "1.33", "1.5", "2"]
@@ -160,8 +160,7 @@ def test_the_first_update_is_not_counted_and_the_reader_is_told(tmp_path: Path) 
 
 
 def test_times_have_markers_for_one_seed_and_a_unit_that_fits() -> None:
-    with plain_style():
-        axes = ACCURACIES.draw(TIMES).axes[0]
+    axes = ACCURACIES.draw(TIMES).axes[0]
     assert axes.get_xlabel() == "training time without validation (min)"
     first, second, other = axes.lines
     assert [*second.get_xdata()] == [2.5, 20]
@@ -173,13 +172,11 @@ def test_times_have_markers_for_one_seed_and_a_unit_that_fits() -> None:
     assert labels["softmax"].xy == (first.get_xdata()[-1], first.get_ydata()[-1])
     assert labels["sparsemax"].get_color() == other.get_color()
     ends = [{**curve, "x": [1.0, 60.0], "y": [9.0, 60.0]} for curve in TIMES["curves"]]
-    with plain_style():
-        axes = ACCURACIES.draw(TIMES | {"curves": ends}).axes[0]
+    axes = ACCURACIES.draw(TIMES | {"curves": ends}).axes[0]
     assert not axes.texts  # labels would overlap
     assert {text.get_text() for text in axes.get_legend().get_texts()} == {*labels}
     short = {**TIMES, "curves": TIMES["curves"][:1]}
-    with plain_style():
-        assert ACCURACIES.draw(short).axes[0].get_xlabel().endswith("(s)")
+    assert ACCURACIES.draw(short).axes[0].get_xlabel().endswith("(s)")
     assert "softmax (seed 2): 61.00 after 1.2e+03 s and 2 validations" in ACCURACIES.describe(TIMES)
     assert "softmax 150 s, sparsemax 200 s. Further seeds" in ACCURACIES.remark(TIMES)
     assert "Further seeds" not in ACCURACIES.remark(short)
@@ -234,8 +231,7 @@ def test_the_gap_is_that_of_equal_updates() -> None:
     ]
     kind = GapOverTraining()
     data = kind.gather(FigureRuns(METRIC, (), runs, runs))
-    with plain_style():
-        left, right = kind.draw(data).axes
+    left, right = kind.draw(data).axes
     assert [[*line.get_ydata()] for line in left.get_lines()] == [[10.0, -0.5], [0, 0]]
     assert [[*line.get_ydata()] for line in right.get_lines()] == [[2.5, 4.5]]
     assert [[*line.get_xdata()] for line in right.get_lines()] == [[5, 9]]

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from figure_runs import runs_of
 
-from repro.report.figures.canvas import plain_style
 from repro.report.figures.forced_decoding import COMPLETED, ZERO, ForcedDecoding
 from repro.results import ResultsError
+
+pytestmark = pytest.mark.usefixtures("plain")
 
 Row = dict[str, Any]
 FORCED = ForcedDecoding()
@@ -40,8 +41,7 @@ PAPER = row(3, "the tree of life", CHOICE, sure("tree"), sure("of"), sure("life"
 
 
 def test_steps_without_a_choice_share_a_shaded_box() -> None:
-    with plain_style():
-        axes = FORCED.draw(PAPER).axes[0]
+    axes = FORCED.draw(PAPER).axes[0]
     first, second = axes.patches
     assert first.get_facecolor() == (1, 1, 1, 1)
     assert second.get_facecolor()[:3] == pytest.approx(
@@ -59,8 +59,7 @@ def test_steps_without_a_choice_share_a_shaded_box() -> None:
 
 def test_an_impossible_target_is_listed_and_red() -> None:
     found = row(0, "x", step(0.0, 1, a=1.0))
-    with plain_style():
-        axes = FORCED.draw(found).axes[0]
+    axes = FORCED.draw(found).axes[0]
     texts = {text.get_text(): text for text in axes.texts}
     assert texts["x"].get_color() == ZERO
     assert "0.0 %" in texts
@@ -72,8 +71,7 @@ def test_an_impossible_target_is_listed_and_red() -> None:
 def test_what_is_not_listed_is_counted() -> None:
     shares = {f"w{n}": 0.05 for n in range(10)}
     found = row(0, "rare", step(0.001, 30, **shares))
-    with plain_style():
-        texts = [text.get_text() for text in FORCED.draw(found).axes[0].texts]
+    texts = [text.get_text() for text in FORCED.draw(found).axes[0].texts]
     assert "w7" in texts
     assert "w8" not in texts
     assert {"rare", "0.1 %", "and 21 more"} <= set(texts)
@@ -82,9 +80,8 @@ def test_what_is_not_listed_is_counted() -> None:
 
 def test_boxes_stay_inside_and_apart() -> None:
     steps = [CHOICE if n % 3 else sure("the") for n in range(40)] + [sure("the")] * 60
-    with plain_style():
-        figure = FORCED.draw(row(0, "the " * 100, *steps))
-        figure.draw_without_rendering()
+    figure = FORCED.draw(row(0, "the " * 100, *steps))
+    figure.draw_without_rendering()
     axes = figure.axes[0]
     found = [patch.get_window_extent() for patch in axes.patches]
     for text in axes.texts:

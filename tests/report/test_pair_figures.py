@@ -12,11 +12,12 @@ from figure_runs import runs_of
 from repro.config.experiment import Axis, Drawing, load_experiment
 from repro.report import export_figure_data
 from repro.report.figures.alignments import PATHS, Alignments
-from repro.report.figures.canvas import plain_style
 from repro.report.figures.comparison import choose_pairs
 from repro.report.figures.heatmap import segments
 from repro.report.figures.premises import Premises
 from repro.results import Archive, ResultsError, run_folder
+
+pytestmark = pytest.mark.usefixtures("plain")
 
 Row = dict[str, Any]
 
@@ -111,8 +112,7 @@ def test_the_remark_names_runs_and_mistakes() -> None:
 
 def test_strips_have_a_dot_at_zero_and_lines_where_weights_differ() -> None:
     row = gather_premises({"x": [LONG], "y": [{**LONG, "weights": [0.2, 0.3, 0.5]}]}, [], 1)
-    with plain_style():
-        axes = Premises(1).draw(row).axes[0]
+    axes = Premises(1).draw(row).axes[0]
     zeros, borders = axes.lines
     assert [*zip(zeros.get_xdata(), zeros.get_ydata(), strict=True)] == [(0.5, 0.5)]
     upright = [x for x, y in zip(borders.get_xdata(), borders.get_ydata(), strict=True) if y < 1]
@@ -165,8 +165,7 @@ THREE = {
 
 def test_alignments_show_cells_paths_and_matchings() -> None:
     row = gather_alignment(THREE, [])
-    with plain_style():
-        figure = Alignments().draw(row)
+    figure = Alignments().draw(row)
     *maps, _ = figure.cells  # upper maps, then lower ones
     nonzero = [sum(w > 0 for line in one.weights for w in line) for one in maps]
     assert nonzero == [6, 2, 3, 5, 4]

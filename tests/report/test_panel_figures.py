@@ -13,7 +13,6 @@ from repro.prediction import AttentionMap, Prediction
 from repro.report.figure_view import figure_view
 from repro.report.figures import FigureData, figure_kind
 from repro.report.figures.attention import draw_example
-from repro.report.figures.canvas import plain_style
 from repro.report.figures.comparison import Sentence, choose_sentences, shown_sentences
 from repro.report.figures.heatmap import clusters
 from repro.report.figures.kinds import OWN, RULE, choice_in_words
@@ -21,6 +20,8 @@ from repro.report.figures.predictions import draw_predictions
 from repro.report.figures.sentence_panels import NOT_SHOWN, SentencePanels, repeated_words
 from repro.report.figures.translations import MISSED, MISTAKEN, Translations, common_words
 from repro.results import ResultsError
+
+pytestmark = pytest.mark.usefixtures("plain")
 
 Row = dict[str, Any]
 
@@ -195,9 +196,8 @@ def test_texts_do_not_overlap_and_stay_inside(words: int, names: list[str]) -> N
         ]
         for name in names
     }
-    with plain_style():
-        figure = SentencePanels(3, 24).draw(gather_sentences(rows, [], 3, 24))
-        found = boxes(figure)
+    figure = SentencePanels(3, 24).draw(gather_sentences(rows, [], 3, 24))
+    found = boxes(figure)
     for number, one in enumerate(found):
         assert figure.bbox.x0 <= one.x0 <= one.x1 <= figure.bbox.x1
         assert figure.bbox.y0 <= one.y0 <= one.y1 <= figure.bbox.y1
@@ -216,8 +216,7 @@ def test_groups_of_oscarmax_have_bullets_and_no_lines_inside() -> None:
     line = [0.0, 0.3, 0.3, 0.4, 0.0]
     rows = {name: [kept(0, "a b c d e", "", weights=[line])] for name in ("fusedmax", "oscarmax")}
     row = gather_sentences(rows, [], 1, 9)
-    with plain_style():
-        figure = SentencePanels(1, 9).draw(row)
+    figure = SentencePanels(1, 9).draw(row)
     fused, oscar, _ = figure.axes
     for axes in (fused, oscar):
         zeros, borders = axes.lines[:2]
@@ -234,8 +233,7 @@ def test_repeated_words_are_bold() -> None:
     (sentence,) = shown_sentences(row)
     assert repeated_words(sentence.panels[0].words, sentence) == ["alte"]
     kind = SentencePanels(1, 9, repetitions=True)
-    with plain_style():
-        axes = kind.draw(row).axes[0]
+    axes = kind.draw(row).axes[0]
     bold = [label.get_text() for label in axes.get_yticklabels() if label.get_weight() == "bold"]
     assert bold == ["al@@", "te", "al@@", "te"]
     assert "alte" in kind.remark(row)
@@ -272,8 +270,7 @@ def test_an_alignment_of_two_sentences_is_drawn_as_an_example() -> None:
 def test_four_panels_stand_two_by_two_where_four_are_too_wide() -> None:
     words = " ".join(["word"] * 20)
     rows = {name: [kept(0, words, "p q r")] for name in "abcd"}
-    with plain_style():
-        *panels, _ = SentencePanels(1, 20).draw(gather_sentences(rows, [], 1, 20)).axes
+    *panels, _ = SentencePanels(1, 20).draw(gather_sentences(rows, [], 1, 20)).axes
     places = [
         (round(axes.get_position().x0, 3), round(axes.get_position().y0, 3)) for axes in panels
     ]
@@ -282,8 +279,7 @@ def test_four_panels_stand_two_by_two_where_four_are_too_wide() -> None:
     assert named == [False, False, True, True]
     wide = " ".join(["word"] * 28)
     three = {name: [kept(0, wide, "p q r")] for name in "abc"}
-    with plain_style():
-        *panels, _ = SentencePanels(1, 28).draw(gather_sentences(three, [], 1, 28)).axes
+    *panels, _ = SentencePanels(1, 28).draw(gather_sentences(three, [], 1, 28)).axes
     assert len({round(axes.get_position().x0, 3) for axes in panels}) == 1
 
 
@@ -325,9 +321,8 @@ def test_the_sentences_about_which_runs_differ_most_are_shown_first() -> None:
 def test_missing_words_are_blue_and_wrong_ones_red() -> None:
     found = {"x": [kept(0, "a@@ b c", "x y y")], "y": [kept(0, "a@@ b c", "y")]}
     row = Translations().gather(runs_of(found))
-    with plain_style():
-        figure = Translations().draw(row)
-        assert all(box.y0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes(figure))
+    figure = Translations().draw(row)
+    assert all(box.y0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes(figure))
     texts = [(text.get_text(), text.get_color()) for text in figure.axes[0].texts]
     colored = [(text, color) for text, color in texts if color in (MISSED, MISTAKEN)]
     assert colored == [("x", MISSED), ("y", MISTAKEN)]

@@ -6,10 +6,12 @@ import pytest
 from figure_runs import runs_of
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from repro.report.figures.canvas import INK, plain_style
+from repro.report.figures.canvas import INK
 from repro.report.figures.dependency_arcs import WRONG, DependencyArcs, parsed_sentence
 from repro.report.figures.sparsity_over_training import SparsityOverTraining, box_of, quantile
 from repro.results import ResultsError
+
+pytestmark = pytest.mark.usefixtures("plain")
 
 Row = dict[str, Any]
 
@@ -55,8 +57,7 @@ def test_marginals_are_sums_over_the_trees_that_hold_an_arc() -> None:
 def test_weights_whose_rounded_sum_exceeds_one_are_drawn() -> None:
     rounded = row((OTHER, 0.75), (GOLD, 0.25 + 1e-7))
     assert max(parsed_sentence(rounded).marginals.values()) > 1
-    with plain_style():
-        drawn(rounded).svg("name")
+    drawn(rounded).svg("name")
 
 
 @pytest.mark.parametrize(
@@ -79,9 +80,8 @@ def test_the_most_even_ambiguous_sentence_wins(others: list[Row]) -> None:
 
 
 def test_the_drawing_shows_arcs_words_and_weights() -> None:
-    with plain_style():
-        figure = drawn(AMBIGUOUS)
-        texts = [text.get_text() for text in figure.axes[0].texts]
+    figure = drawn(AMBIGUOUS)
+    texts = [text.get_text() for text in figure.axes[0].texts]
     assert texts[:4] == ["root", "a", "b", "c"]
     assert texts[4:] == ["0.25", "0.75", "Sentence s0: 2 trees, of weight 0.75, 0.25 (gold)"]
     assert [text.get_color() for text in figure.texts] == [INK, WRONG]
@@ -101,18 +101,16 @@ def crowded(words: int, seed: int) -> Row:
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("words", [3, 14, 30])
 def test_labels_of_arcs_do_not_touch_each_other_or_the_words(words: int, seed: int) -> None:
-    with plain_style():
-        figure = drawn(crowded(words, seed))
-        renderer = FigureCanvasAgg(figure).get_renderer()
-        *texts, _title = figure.axes[0].texts
-        boxes = [text.get_window_extent(renderer) for text in texts]
+    figure = drawn(crowded(words, seed))
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    *texts, _title = figure.axes[0].texts
+    boxes = [text.get_window_extent(renderer) for text in texts]
     assert len(texts) > words + 2
     assert not any(first.overlaps(second) for first, second in combinations(boxes, 2))
 
 
 def test_the_title_lists_the_heaviest_trees_only() -> None:
-    with plain_style():
-        title = drawn(row(*[(GOLD, 0.1)] * 10)).axes[0].texts[-1].get_text()
+    title = drawn(row(*[(GOLD, 0.1)] * 10)).axes[0].texts[-1].get_text()
     assert title == f"Sentence s0: 10 trees, of weight 0.10 (gold), {'0.10, ' * 7}…"
 
 
@@ -124,8 +122,7 @@ def test_the_words_say_what_is_in_doubt() -> None:
     single = row((OTHER, 1.0))
     assert "No arc is in doubt" in told(single)[0]
     assert told(single)[1].count(".") == 3
-    with plain_style():
-        assert len(drawn(row((GOLD, 1.0))).axes[0].patches) == 3
+    assert len(drawn(row((GOLD, 1.0))).axes[0].patches) == 3
 
 
 SPARSITY = SparsityOverTraining()
@@ -148,8 +145,7 @@ def test_sparsity_is_drawn_as_boxes_and_told() -> None:
         "training_trees": [[[4, 3], [5, 1]], [[1, 2], [2, 6]]],
         "training_parents": [[[1.5, 4]], [[1.25, 8]]],
     }
-    with plain_style():
-        alone, compared = SPARSITY.draw(HISTORY).axes, SPARSITY.draw(both).axes
+    alone, compared = SPARSITY.draw(HISTORY).axes, SPARSITY.draw(both).axes
     assert [len(axes.patches) for axes in (*alone, *compared)] == [2, 2, 4, 4]
     legend = compared[0].get_legend()
     assert [text.get_text() for text in legend.get_texts()] == [
@@ -167,9 +163,8 @@ def test_sparsity_is_drawn_as_boxes_and_told() -> None:
 
 def test_two_sentences_stand_below_each_other() -> None:
     two = (AMBIGUOUS, row((OTHER, 1.0), index=1))
-    with plain_style():
-        upper, lower = drawn(*two).axes
-        alone = drawn(AMBIGUOUS).axes[0]
+    upper, lower = drawn(*two).axes
+    alone = drawn(AMBIGUOUS).axes[0]
     assert [t.get_text() for t in upper.texts] == [t.get_text() for t in alone.texts]
     assert upper.get_position().y0 == pytest.approx(lower.get_position().y1)
     assert told(*two)[0].count("Dependency trees of") == 2
