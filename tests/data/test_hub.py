@@ -24,13 +24,9 @@ ROMANIAN = declared(ParallelTexts, "data.corpus", "wmt16_ro")
 ROWS = [{"ro": f"marea {n}", "en": f"the\nsea {n}"} for n in range(5)]
 PAIR = {"premise": "A dog runs .", "hypothesis": "It moves", "label": 0}
 PARSED = {
-    "pairID": "63735n",
-    "premise": "It's on",
-    "premise_binary_parse": "( It ( 's on ) )",
-    "hypothesis": "On",
-    "hypothesis_binary_parse": "On",
-    "label": 2,
-}
+    "pairID": "63735n", "premise": "It's on", "premise_binary_parse": "( It ( 's on ) )",
+    "hypothesis": "On", "hypothesis_binary_parse": "On", "label": 2,
+}  # fmt: skip
 Write = Callable[[str, list[dict[str, Any]]], Path]
 
 

@@ -26,14 +26,10 @@ def attended(
     index: int, premise: str, weights: list[float], hypothesis: str = "", predicted: str = "neutral"
 ) -> Row:
     return {
-        "index": index,
-        "pair": f"p{index}",
-        "premise": premise.split(),
-        "hypothesis": (hypothesis or f"said {index}").split(),
-        "gold": "neutral",
-        "predicted": predicted,
-        "weights": weights,
-    }
+        "index": index, "pair": f"p{index}", "premise": premise.split(),
+        "hypothesis": (hypothesis or f"said {index}").split(), "gold": "neutral",
+        "predicted": predicted, "weights": weights,
+    }  # fmt: skip
 
 
 def common_pairs(kept: Any) -> list[Row]:

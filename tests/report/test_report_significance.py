@@ -20,14 +20,9 @@ from repro.results import Comparison, Measurement, write_comparisons
 
 CELL = ("1 / b", "avg", "test/accuracy")
 COMPARED = Comparison(
-    metric="test/accuracy",
-    runs="b1 b3",
-    baseline_runs="a1 a3",
-    examples=321,
-    difference=-10.0,
-    p_value=0.0499,
-    signature="randomisation|trials:8",
-)
+    metric="test/accuracy", runs="b1 b3", baseline_runs="a1 a3", examples=321, difference=-10.0,
+    p_value=0.0499, signature="randomisation|trials:8",
+)  # fmt: skip
 
 
 @pytest.fixture

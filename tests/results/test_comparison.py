@@ -6,14 +6,9 @@ import pytest
 from repro.results import Comparison, ResultsError, read_comparisons, write_comparisons
 
 ONE = Comparison(
-    metric="test/rep",
-    runs="a b",
-    baseline_runs="c d",
-    signature="randomisation|trials:10000",
-    examples=1000,
-    difference=-0.1 - 0.2,
-    p_value=1 / 3,
-)
+    metric="test/rep", runs="a b", baseline_runs="c d", signature="randomisation|trials:10000",
+    examples=1000, difference=-0.1 - 0.2, p_value=1 / 3,
+)  # fmt: skip
 
 
 def test_round_trip_is_exact_and_ordered(tmp_path: Path) -> None:

@@ -28,14 +28,8 @@ SCALES = ("small", "subset", "full")
 SPEEDS = ("tokens_per_second", "pairs_per_second", "epoch_minutes", "speed_gain")
 FEWER_IS_BETTER = ("rep", "drop")
 IN_POINTS = (
-    "accuracy",
-    "label_accuracy",
-    "token_accuracy",
-    "uas",
-    "bleu",
-    "rouge",
-    *FEWER_IS_BETTER,
-)
+    "accuracy", "label_accuracy", "token_accuracy", "uas", "bleu", "rouge", *FEWER_IS_BETTER,
+)  # fmt: skip
 """Beginnings of the names of metrics in which a baseline can be too far from the paper's."""
 
 Values = dict[tuple[Any, ...], float]
