@@ -131,17 +131,14 @@ def test_every_parameter_gets_a_gradient():
     assert all(p.grad is not None and p.grad.any() for p in net.parameters())
 
 
-def test_bounded_attention_without_fertilities_is_refused():
-    net = model(BoundedNormalizer(Csparsemax()))
-    batch = collate(PAIRS, [0])
-    with pytest.raises(ValueError, match="needs fertilities"):
-        net(batch.source, batch.source_lengths, batch.target)
-
-
-def test_used_up_fertilities_without_a_sink_are_refused():
-    net = model(BoundedNormalizer(Csparsemax()), ConstantFertility(1.0, None))
-    batch = collate(PAIRS, [2])
-    with pytest.raises(ValueError, match="a distribution needs"):
+@pytest.mark.parametrize(
+    ("fertility", "message"),
+    [(None, "needs fertilities"), (ConstantFertility(1.0, None), "a distribution needs")],
+    ids=["none", "used up, and no sink"],
+)
+def test_fertilities_that_bound_no_distribution_are_refused(fertility, message):
+    net, batch = model(BoundedNormalizer(Csparsemax()), fertility), collate(PAIRS, [2])
+    with pytest.raises(ValueError, match=message):
         net(batch.source, batch.source_lengths, torch.tensor([[4, 5, 6, 3]]))
 
 
