@@ -47,17 +47,17 @@ def page(tmp_path: Path) -> Page:
     return Page("add-a-model.md", tmp_path, *TINY)
 
 
-def test_a_model_is_three_files(page: Page) -> None:
+def test_a_model_is_three_files(page):
     assert len(page.files) == 3
 
 
-def test_steps_one_by_one_are_those_of_the_whole_target(page: Page) -> None:
+def test_steps_one_by_one_are_those_of_the_whole_target(page):
     command, variables = [sys.executable, "-c", COMPARE], os.environ | page.environment
     done = subprocess.run(command, capture_output=True, text=True, env=variables)
     assert done.stdout == "[] {(3, 1, 1)}\n", done.stderr
 
 
-def test_its_commands_run(page: Page, tmp_path: Path) -> None:
+def test_its_commands_run(page, tmp_path):
     for command in page.commands:
         page.succeed(*command)
     assert [one.status for one in page.runs()] == ["done"] * 3
@@ -72,7 +72,7 @@ def test_its_commands_run(page: Page, tmp_path: Path) -> None:
     assert (tmp_path / "heads.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
-def test_what_does_not_fit_is_refused(page: Page) -> None:
+def test_what_does_not_fit_is_refused(page):
     run, page.tiny = ("run", "task=nmt", "model=transformer"), ()
     assert "model.heads is 0" in page.refuse(*run, "model.heads=0")
     assert "does not fit task=snli" in page.refuse(

@@ -61,7 +61,7 @@ def projective(heads: tuple[int, ...]) -> bool:
     return not any(a < c < b < d for a, b in arcs for c, d in arcs)
 
 
-def test_each_is_new_and_takes_two_files(page: Page) -> None:
+def test_each_is_new_and_takes_two_files(page):
     assert len(page.files) == 2 * 2
     assert STRUCTURES.keys().isdisjoint({"monotone", "projective"})
 
@@ -81,7 +81,7 @@ def test_the_oracle_finds_the_best_of_all_alignments(structure, shape):
     assert inside.sum() == parts.sum()
 
 
-def test_sparsemap_and_losses_by_enumeration(structure: Structure) -> None:
+def test_sparsemap_and_losses_by_enumeration(structure):
     scores, every = torch.randn(4, 3, 3, dtype=torch.float64), every_alignment(3, 3)
     scores.requires_grad_()
     solution = sparsemap(structure, scores)
@@ -105,7 +105,7 @@ def test_sparsemap_and_losses_by_enumeration(structure: Structure) -> None:
 
 @pytest.mark.parametrize("single_root", [False, True])
 @pytest.mark.parametrize("words", [1, 2, 4])
-def test_trees_by_enumeration(page: Page, words: int, single_root: bool) -> None:
+def test_trees_by_enumeration(page, words, single_root):
     trees, size = declared(page, "projective")(single_root), words + 1
     heads = [tree for tree in all_trees(words, single_root) if projective(tree)]
     every = one_hot(torch.tensor(heads), size).mT.double()
@@ -135,13 +135,13 @@ def test_trees_by_enumeration(page: Page, words: int, single_root: bool) -> None
         assert (of_heads >= 0).all()
 
 
-def test_targets_that_cross_are_refused(page: Page) -> None:
+def test_targets_that_cross_are_refused(page):
     loss, scores = SparseMAPLoss(declared(page, "projective")()), torch.zeros(1, 5, 5)
     with pytest.raises(ValueError, match="is not a valid Projective"):
         loss(scores, torch.tensor([[3, 4, 0, 3]]))
 
 
-def test_its_commands_run(page: Page) -> None:
+def test_its_commands_run(page):
     for command in page.commands:
         page.tiny = TINY if "task=nli_alignment" in command else TINY_PARSER
         page.succeed(*[item.replace("seed=1,2", "seed=1") for item in command])

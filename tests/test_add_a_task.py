@@ -22,12 +22,12 @@ def results(page: Page) -> Path:
     return page.folder / "results"
 
 
-def test_its_files_are_of_all_kinds(page: Page) -> None:
+def test_its_files_are_of_all_kinds(page):
     assert len(page.files) >= 10
     assert {path.split("/")[0] for path in page.files} == {"repro", "conf", "experiments"}
 
 
-def test_the_table_holds_what_the_runs_measured(results: Path) -> None:
+def test_the_table_holds_what_the_runs_measured(results):
     records = read_records(results, "demo")
     runs = {(one.settings["mapping.name"], one.seed): one.metrics for one in records}
     assert set(runs) == {(row, seed) for row in ("softmax", "sparsemax") for seed in (1, 2)}
@@ -40,7 +40,7 @@ def test_the_table_holds_what_the_runs_measured(results: Path) -> None:
     assert f"{mean:.1f}" in table
 
 
-def test_the_figure_shares_a_run_with_the_table(page: Page, results: Path) -> None:
+def test_the_figure_shares_a_run_with_the_table(page, results):
     assert len(page.runs()) == 4
     assert figure_path(results, "demo", "example/figure1", "png").exists()
     report = (results / "demo" / "report.html").read_text()
@@ -48,7 +48,7 @@ def test_the_figure_shares_a_run_with_the_table(page: Page, results: Path) -> No
     assert "Weights: " in report
 
 
-def test_the_best_run_predicts(page: Page) -> None:
+def test_the_best_run_predicts(page):
     chosen = ["--best", "test/marked_accuracy", "task=marked", "--text"]
     done = page.run("predict", *chosen, "0 [4] 5", "--text", "[2] 2 2")
     assert done.stdout == "4\n2\n", done.stderr
@@ -57,7 +57,7 @@ def test_the_best_run_predicts(page: Page) -> None:
     assert "input 1:1: expected symbols below 6, found [9]" in errors
 
 
-def test_its_ranges_are_checked_and_its_artefacts_listed(page: Page) -> None:
+def test_its_ranges_are_checked_and_its_artefacts_listed(page):
     errors = page.refuse("run", "task=marked", "data.symbols=1")
     assert "data.symbols is 1; expected a number > 1" in errors
     assert "example/table1" in page.run("reproduce", "--list").stdout

@@ -12,7 +12,7 @@ def flipped(path: Path, position: int) -> None:
     path.write_bytes(content)
 
 
-def test_a_manifest_names_what_is_damaged_or_missing(tmp_path: Path) -> None:
+def test_a_manifest_names_what_is_damaged_or_missing(tmp_path):
     assert damaged_files(tmp_path) == []
     (tmp_path / "below").mkdir()
     for name in ("a", "below/b", "c"):
@@ -26,7 +26,7 @@ def test_a_manifest_names_what_is_damaged_or_missing(tmp_path: Path) -> None:
     assert damaged_files(tmp_path, ["a", "c"]) == ["a"]
 
 
-def test_every_flipped_bit_of_a_manifest_is_noticed(tmp_path: Path) -> None:
+def test_every_flipped_bit_of_a_manifest_is_noticed(tmp_path):
     (tmp_path / "a").write_text("a")
     (tmp_path / "b").write_text("b")
     manifest = tmp_path / MANIFEST

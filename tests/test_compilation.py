@@ -55,7 +55,7 @@ def imported_anew(name: str) -> ModuleType:
     return importlib.import_module(f"{name}.loops")
 
 
-def test_only_what_python_calls_becomes_machine_code(name: str) -> None:
+def test_only_what_python_calls_becomes_machine_code(name):
     loops = imported_anew(name)
     assert loops.total(VALUES) == 15.5
     for function, compiled in ((loops.square, False), (loops.shifted, False), (loops.total, True)):
@@ -64,7 +64,7 @@ def test_only_what_python_calls_becomes_machine_code(name: str) -> None:
         assert (address != 0) == compiled
 
 
-def test_code_on_disk_is_used_until_a_file_of_the_folder_changes(name: str, tmp_path: Path) -> None:
+def test_code_on_disk_is_used_until_a_file_of_the_folder_changes(name, tmp_path):
     for _ in range(2):
         loops = imported_anew(name)
         assert loops.total(VALUES) == 15.5
@@ -76,7 +76,7 @@ def test_code_on_disk_is_used_until_a_file_of_the_folder_changes(name: str, tmp_
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_nothing_is_collected_during_a_compilation(name: str, enabled: bool) -> None:
+def test_nothing_is_collected_during_a_compilation(name, enabled):
     loops, during = imported_anew(name), list[str]()
 
     def note(phase: str, _info: dict[str, int]) -> None:

@@ -49,14 +49,14 @@ def imports(source: str) -> set[str]:
     return names
 
 
-def test_imports_inside_of_functions_count() -> None:
+def test_imports_inside_of_functions_count():
     source = (
         "import a.b as c, d\nfrom e.f import g\nfrom . import h\ndef i():\n    from j import k\n"
     )
     assert imports(source) == {"a", "d", "e", "j"}
 
 
-def test_every_import_is_declared_and_every_declaration_is_imported() -> None:
+def test_every_import_is_declared_and_every_declaration_is_imported():
     found = imported(ROOT / "repro", without=CUDA)
     found |= imported(ROOT / "hydra_plugins")
     required = declared(PROJECT["dependencies"])
@@ -70,13 +70,13 @@ def test_every_import_is_declared_and_every_declaration_is_imported() -> None:
     assert required - found.keys() == INDIRECT
 
 
-def test_kernels_for_cuda_import_what_their_extra_declares() -> None:
+def test_kernels_for_cuda_import_what_their_extra_declares():
     found = imported(CUDA).keys() - declared(PROJECT["dependencies"])
     assert found == declared(PROJECT["optional-dependencies"]["gpu"])
 
 
 @pytest.mark.parametrize("folder", ["tests", "benchmarks"])
-def test_tests_and_benchmarks_import_what_is_declared_for_development(folder: str) -> None:
+def test_tests_and_benchmarks_import_what_is_declared_for_development(folder):
     extras = PROJECT["optional-dependencies"]
     known = declared(PROJECT["dependencies"] + extras["dev"] + extras["peers"] + extras["joeynmt"])
     found = imported(ROOT / folder)

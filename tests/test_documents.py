@@ -22,7 +22,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: f"{page.parent.name}/{page.name}")
-def test_examples_print_what_they_say(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_print_what_they_say(page, monkeypatch):
     monkeypatch.delenv("REPRO_RESULTS_DIR", raising=False)
     flags = doctest.NORMALIZE_WHITESPACE
     found = doctest.testfile(str(page), module_relative=False, encoding="utf-8", optionflags=flags)
@@ -30,12 +30,12 @@ def test_examples_print_what_they_say(page: Path, monkeypatch: pytest.MonkeyPatc
     assert found.failed == 0
 
 
-def test_pages_with_examples_are_found() -> None:
+def test_pages_with_examples_are_found():
     assert len(EXAMPLES) >= 16
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_local_links_lead_somewhere(path: Path) -> None:
+def test_local_links_lead_somewhere(path):
     links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", path.read_text(encoding="utf-8"))
     local = [link for link in links if not re.match(r"\w+:", link)]
     missing = [link for link in local if not (path.parent / link).exists()]
@@ -43,14 +43,14 @@ def test_local_links_lead_somewhere(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_links_into_pages_meet_a_heading(path: Path) -> None:
+def test_links_into_pages_meet_a_heading(path):
     links = re.findall(r"\]\(([^):]*?)#([^)]+)\)", path.read_text(encoding="utf-8"))
     targets = [(path.parent / file if file else path, anchor) for file, anchor in links]
     assert [(page.name, name) for page, name in targets if name not in anchors(page)] == []
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_files_that_are_named_exist(path: Path) -> None:
+def test_files_that_are_named_exist(path):
     folders = "repro|docs|tests|conf|experiments|benchmarks"
     text = path.read_text(encoding="utf-8")
     named = re.findall(rf"`((?:{folders})/[\w./-]+\.\w+)`", text)
@@ -65,7 +65,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in headings}
 
 
-def test_every_document_can_be_reached_from_the_readme() -> None:
+def test_every_document_can_be_reached_from_the_readme():
     reached, waiting = set(), [ROOT / "README.md"]
     while waiting:
         page = waiting.pop()
@@ -77,7 +77,7 @@ def test_every_document_can_be_reached_from_the_readme() -> None:
     assert {page for page in left if not page.startswith("docs/mappings/")} == set()
 
 
-def test_the_site_lists_every_page() -> None:
+def test_the_site_lists_every_page():
     """Pages of single mappings are listed on a page of their own."""
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     listed = re.findall(r"^ +- [^:\n]+: (\S+\.md)$", text, re.MULTILINE)
@@ -88,12 +88,12 @@ def test_the_site_lists_every_page() -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_no_document_names_a_path_of_one_machine(path: Path) -> None:
+def test_no_document_names_a_path_of_one_machine(path):
     assert not re.search(r"(?<![\w.])/(?:home|root|work|tmp|Users)/", path.read_text("utf-8"))
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_prose_is_wrapped(path: Path) -> None:
+def test_prose_is_wrapped(path):
     """At 100 columns, as code is, but for links, code, tables and one line for each change."""
     left_out = r"```.*?```|<!-- (\w+) -->.*?<!-- /\1 -->"
     text = re.sub(left_out, "", path.read_text("utf-8"), flags=re.DOTALL)
@@ -103,7 +103,7 @@ def test_prose_is_wrapped(path: Path) -> None:
     assert len(longest) <= (300 if path.name == "CHANGELOG.md" else 100), longest
 
 
-def test_make_help_lists_every_artefact() -> None:
+def test_make_help_lists_every_artefact():
     assert in_checkout()
     printed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True).stdout
     for name in list_experiments():
@@ -119,7 +119,7 @@ EPOCHS = {
 
 
 @pytest.mark.parametrize("label", EPOCHS)
-def test_the_epochs_of_the_scales_are_those_of_the_protocols(label: str) -> None:
+def test_the_epochs_of_the_scales_are_those_of_the_protocols(label):
     page = (ROOT / "docs" / "configuration.md").read_text()
     row = next(line for line in page.splitlines() if line.startswith(f"| {label} |"))
     for scale, cell in zip(("demo", "small", "full"), row.split("|")[2:5], strict=True):
@@ -131,7 +131,7 @@ def test_the_epochs_of_the_scales_are_those_of_the_protocols(label: str) -> None
         assert printed == [one.max_epochs or one.max_steps for one in schedules], scale
 
 
-def test_make_names_the_artefacts_of_a_paper_for_an_unknown_one() -> None:
+def test_make_names_the_artefacts_of_a_paper_for_an_unknown_one():
     command = ["make", "reproduce-peters2019-tabel1"]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert found.returncode == 2

@@ -43,7 +43,7 @@ def wrong(stage: str, imported: str) -> bool:
     return not known or later or (stage in NO_MODEL and imported in {"models", "training"})
 
 
-def test_stages_import_earlier_ones_only() -> None:
+def test_stages_import_earlier_ones_only():
     found = sorted(
         {
             f"{p.relative_to(ROOT)} imports {other}"
@@ -78,12 +78,12 @@ def imported_modules() -> nx.DiGraph:
     return graph
 
 
-def test_no_module_imports_itself_through_others() -> None:
+def test_no_module_imports_itself_through_others():
     graph = imported_modules()
     assert graph.has_edge("repro.runs.execute", "repro.runs.train")  # inside a function
     assert not [*nx.simple_cycles(graph)]
 
 
-def test_the_order_is_the_documented_one() -> None:
+def test_the_order_is_the_documented_one():
     page = (ROOT.parent / "docs" / "overview.md").read_text(encoding="utf-8")
     assert f"`{', '.join(ORDER[:-2])}`" in " ".join(page.split())

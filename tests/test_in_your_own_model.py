@@ -24,7 +24,7 @@ def run(hugging_face: bool = False) -> dict[str, Any]:
     return names
 
 
-def test_attention_with_a_mask() -> None:
+def test_attention_with_a_mask():
     page = run()
     inputs, mask = [page[name] for name in ("query", "key", "value")], page["causal"]
     assert (page["output"].shape, page["weights"].shape) == ((2, 4, 5, 16), (2, 4, 5, 5))
@@ -58,7 +58,7 @@ def test_the_module_is_multihead_attention_but_for_the_mapping(batch_first, adde
     assert sparse(query, key, key, need_weights=False)[1] is None
 
 
-def test_a_layer_of_torch_keeps_the_mapping_when_it_is_evaluated() -> None:
+def test_a_layer_of_torch_keeps_the_mapping_when_it_is_evaluated():
     layer, words = run()["layer"].eval(), torch.randn(2, 5, 32)
     padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
     with torch.no_grad():
@@ -70,7 +70,7 @@ def test_a_layer_of_torch_keeps_the_mapping_when_it_is_evaluated() -> None:
 
 
 @pytest.mark.parametrize("kind", ["LlamaForCausalLM", "BertModel"])
-def test_models_of_transformers(kind: str) -> None:
+def test_models_of_transformers(kind):
     transformers = pytest.importorskip("transformers")
     page = run(hugging_face=True)
     model_class = getattr(transformers, kind)

@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ROW = re.compile(r"^\| `(repro/\S+)\.py` \| (.+?) \|", re.MULTILINE)
 
 
-def test_the_way_of_a_number_is_short_and_its_functions_are_there() -> None:
+def test_the_way_of_a_number_is_short_and_its_functions_are_there():
     text = (ROOT / "docs" / "overview.md").read_text(encoding="utf-8")
     _, _, section = text.partition("## One number, from command to cell")
     rows = ROW.findall(section.partition("\n## ")[0])

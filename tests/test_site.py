@@ -56,16 +56,16 @@ def dead_references(pages: Path) -> Iterator[str]:
                 yield f"{page.relative_to(pages)}: {link}"
 
 
-def test_pages_lead_to_pages_and_images(pages: Path) -> None:
+def test_pages_lead_to_pages_and_images(pages):
     assert not [*dead_references(pages)]
 
 
-def test_reports_are_part_of_the_site(pages: Path) -> None:
+def test_reports_are_part_of_the_site(pages):
     for scale in ("small", "subset", "full"):
         assert dead_links(pages / "results" / scale / "report.html") == []
 
 
-def test_every_recorded_run_has_a_page(pages: Path) -> None:
+def test_every_recorded_run_has_a_page(pages):
     records = {path.relative_to(pages) for path in pages.glob("results/*/records/*.json")}
     found = {path.relative_to(pages) for path in pages.glob("results/*/pages/*.html")}
     names = {path.parents[1] / "pages" / f"{path.stem}.html" for path in records}
@@ -74,7 +74,7 @@ def test_every_recorded_run_has_a_page(pages: Path) -> None:
     assert names <= found
 
 
-def test_reports_lead_back_to_the_documentation(pages: Path) -> None:
+def test_reports_lead_back_to_the_documentation(pages):
     reports = [*(pages / "results").rglob("*.html")]
     assert len(reports) > 4
     for report in reports:
@@ -84,7 +84,7 @@ def test_reports_lead_back_to_the_documentation(pages: Path) -> None:
         assert (pages / "index.html").resolve() in back, report
 
 
-def test_pages_load_nothing_from_another_machine(site: Path) -> None:
+def test_pages_load_nothing_from_another_machine(site):
     asked = r"<(?:script|link|img|iframe)[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^\"' >]+"
     found = {
         match for page in site.rglob("*.html") for match in re.findall(asked, page.read_text())
@@ -92,7 +92,7 @@ def test_pages_load_nothing_from_another_machine(site: Path) -> None:
     assert found == set()
 
 
-def test_the_reference_has_every_public_name(site: Path) -> None:
+def test_the_reference_has_every_public_name(site):
     found = Links(site / "docs" / "api.html").targets
     for module in (losses, mappings, structures):
         missing = [name for name in module.__all__ if f"{module.__name__}.{name}" not in found]
@@ -100,7 +100,7 @@ def test_the_reference_has_every_public_name(site: Path) -> None:
     assert {"repro.load", "repro.mappings.regularized.regularized"} <= found
 
 
-def test_the_list_of_pages_leads_to_files(pages: Path) -> None:
+def test_the_list_of_pages_leads_to_files(pages):
     listed = re.findall(
         r"^ +- [^:\n]+: (\S+\.(?:md|html))$", (ROOT / "mkdocs.yml").read_text(), re.M
     )

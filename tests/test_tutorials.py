@@ -23,7 +23,7 @@ TINY_INFLECTION = [
 SIZES = {"train": 40, "dev": 10, "test": 10}
 
 
-def test_a_metric_is_one_module(tmp_path: Path) -> None:
+def test_a_metric_is_one_module(tmp_path):
     page = Page("add-a-metric.md", tmp_path, *TINY_TRANSLATION)
     assert len(page.files) == 1
     for command in page.commands:
@@ -55,7 +55,7 @@ def server(tmp_path: Path) -> Iterator[str]:
         thread.join()
 
 
-def test_a_corpus_is_one_module_or_a_folder(tmp_path: Path, server: str) -> None:
+def test_a_corpus_is_one_module_or_a_folder(tmp_path, server):
     page = Page("add-a-corpus.md", tmp_path, *TINY_TRANSLATION)
     ((path, content),) = page.files.items()
     page.write(path, content.replace("http://example.org", server))
@@ -75,7 +75,7 @@ def test_a_corpus_is_one_module_or_a_folder(tmp_path: Path, server: str) -> None
     assert page.run(*declared[1]).returncode == 1
 
 
-def test_a_figure_is_two_files(tmp_path: Path) -> None:
+def test_a_figure_is_two_files(tmp_path):
     page = Page("add-a-figure.md", tmp_path, *TINY_INFLECTION)
     assert len(page.files) == 2
     for command in page.commands:
@@ -89,7 +89,7 @@ def test_a_figure_is_two_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["metric", "corpus"])
-def test_names_that_exist_are_refused(tmp_path: Path, kind: str) -> None:
+def test_names_that_exist_are_refused(tmp_path, kind):
     page = Page(f"add-a-{kind}.md", tmp_path, *TINY_TRANSLATION)
     ((path, content),) = page.files.items()
     page.write(path.replace(".py", "_again.py"), content)

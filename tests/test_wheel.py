@@ -104,7 +104,7 @@ def test_what_is_not_required_cannot_be_imported(environment, undeclared, tmp_pa
     assert "No module named 'pytest'" in run(environment, tmp_path, "-c", code)
 
 
-def test_mappings_and_losses_need_torch_alone(environment: dict[str, str], tmp_path: Path) -> None:
+def test_mappings_and_losses_need_torch_alone(environment, tmp_path):
     """Kernels, whose compiler is missing here, are replaced by code in PyTorch."""
     alone = environment | {"UNDECLARED": " ".join(sorted(not_brought(["torch"])))}
     assert {"numba", "numpy"} <= {*alone["UNDECLARED"].split()}
@@ -134,7 +134,7 @@ print(len(names))
     assert int(run(environment, tmp_path, "-c", code)) > 200
 
 
-def test_experiments_and_corpora_are_inside(environment: dict[str, str], tmp_path: Path) -> None:
+def test_experiments_and_corpora_are_inside(environment, tmp_path):
     listed = repro(environment, tmp_path, "reproduce", "--list")
     assert [line.split()[0] for line in listed.splitlines()] == list_experiments()
     assert "sigmorphon2018" in repro(environment, tmp_path, "data", "list")
@@ -150,17 +150,17 @@ def test_a_run_and_a_report_work_and_stay_in_the_working_directory(environment, 
     assert (tmp_path / "results" / "demo" / "report.html").exists()
 
 
-def test_the_version_is_that_of_the_citation(unpacked: Path) -> None:
+def test_the_version_is_that_of_the_citation(unpacked):
     (metadata,) = unpacked.glob("*.dist-info")
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {PathDistribution(metadata).version}\n" in citation
 
 
-def test_nothing_but_the_package_is_inside(unpacked: Path) -> None:
+def test_nothing_but_the_package_is_inside(unpacked):
     names = {path.name for path in unpacked.iterdir()}
     assert {name for name in names if not name.endswith(".dist-info")} == {"repro", "hydra_plugins"}
 
 
-def test_every_module_of_the_package_is_inside(unpacked: Path) -> None:
+def test_every_module_of_the_package_is_inside(unpacked):
     modules = {path.relative_to(ROOT) for path in (ROOT / "repro").rglob("*.py")}
     assert {path.relative_to(unpacked) for path in (unpacked / "repro").rglob("*.py")} == modules

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Sized
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -21,7 +20,7 @@ from repro.results.speeds import read_speeds
 from repro.training.loop import Fit
 
 
-def test_repetitions_of_updates_in_turn_are_recorded(tmp_path: Path) -> None:
+def test_repetitions_of_updates_in_turn_are_recorded(tmp_path):
     settings = ["task=snli", "scale=demo", f"results_dir={tmp_path}", f"data_dir={tmp_path}"]
     rows = ["--row", "softmax: mapping=softmax", "--row", "sparsemax: mapping=sparsemax"]
     options = ["--before", "1", "--updates", "2", "--repetitions", "2", "--column", "pairs/s"]
@@ -63,7 +62,7 @@ def test_there_is_no_gain_before_the_third_epoch(tmp_path, capsys):
     assert "training.max_epochs" in capsys.readouterr().err
 
 
-def test_the_peer_has_no_gain(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_peer_has_no_gain(capsys):
     with pytest.raises(SystemExit):
         main(["task=nmt", "--row", "a: joeynmt", "--speed-gain"])
     assert "joeynmt" in capsys.readouterr().err.splitlines()[-1]
@@ -76,7 +75,7 @@ def test_unknown_cells_are_refused_before_any_work(column, row, capsys):
     assert "niculae2017/table3" in capsys.readouterr().err
 
 
-def test_a_process_waits_for_the_others_and_reports_its_speed(tmp_path: Path) -> None:
+def test_a_process_waits_for_the_others_and_reports_its_speed(tmp_path):
     waited, rates = list[int](), list[float]()
     barrier = SimpleNamespace(wait=lambda: waited.append(len(rates)))
     settings = ["task=morphology", "hardware=cpu", f"results_dir={tmp_path}"]
@@ -85,7 +84,7 @@ def test_a_process_waits_for_the_others_and_reports_its_speed(tmp_path: Path) ->
     assert rates[0] > 0
 
 
-def test_a_card_compares_graphs_with_single_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_card_compares_graphs_with_single_operators(monkeypatch):
     built = list[list[str]]()
 
     def refuse(overrides: list[str]) -> None:

@@ -34,7 +34,7 @@ def repro(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["reproduce", "--help"]])
-def test_help_answers_in_under_two_seconds(command: list[str]) -> None:
+def test_help_answers_in_under_two_seconds(command):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = repro(*command)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -44,7 +44,7 @@ def test_help_answers_in_under_two_seconds(command: list[str]) -> None:
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2
 
 
-def test_help_of_run_lists_the_choices_and_the_composed_configuration() -> None:
+def test_help_of_run_lists_the_choices_and_the_composed_configuration():
     shown = repro("run", "--help", "mapping=sparsemax", "seed=7").stdout
     assert "\nmapping: csoftmax, csparsemax, entmax, fusedmax," in shown
     assert "base_" not in shown  # the schemas are no choices
@@ -77,7 +77,7 @@ def test_help_of_run_lists_the_choices_and_the_composed_configuration() -> None:
         ("run --dry-run hardware=cpu task=nli_alignment", 0),
     ],
 )
-def test_what_trains_nothing_imports_no_torch(command: str, status: int, tmp_path: Path) -> None:
+def test_what_trains_nothing_imports_no_torch(command, status, tmp_path):
     folders = {f"REPRO_{key}_DIR": str(tmp_path) for key in ("RESULTS", "DATA")}
     done = without_torch(*command.split(), environment=os.environ | folders)
     assert done.returncode == status, done.stderr
@@ -102,7 +102,7 @@ sys.exit(status)
     return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
-def test_windows_is_refused_in_one_line() -> None:
+def test_windows_is_refused_in_one_line():
     """What the command line imports exists there: the locks of runs, by ``fcntl``, do not."""
     code = """
 import sys
@@ -135,7 +135,7 @@ def test_a_run_from_any_directory_leaves_nothing_there(tmp_path, capsys):
     assert "task.setting=medium" in shown
 
 
-def test_columns_with_commas_stand_in_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_with_commas_stand_in_quotes(capsys):
     columns = 'nowhere,"MultiNLI, nowhere"'
     assert main(["reproduce", "niculae2018/table2", "--columns", columns]) == 2
     refused = capsys.readouterr().err
@@ -147,7 +147,7 @@ def test_columns_with_commas_stand_in_quotes(capsys: pytest.CaptureFixture[str])
     assert "column" not in capsys.readouterr().err  # the name is known, the seed is not
 
 
-def test_a_column_has_a_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_column_has_a_name(capsys):
     assert main(["reproduce", "peters2019/table1", "--columns", "", "--dry-run"]) == 2
     assert "no column ''" in capsys.readouterr().err
 
@@ -170,11 +170,8 @@ def test_arguments_that_are_not_utf8_are_refused(arguments, capsys):
 
 @pytest.mark.parametrize("variable", ["REPRO_RESULTS_DIR", "REPRO_DATA_DIR"])
 def test_folders_that_are_not_utf8_are_refused_before_a_run(
-    variable: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    variable, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setenv("REPRO_RESULTS_DIR", str(tmp_path))
     monkeypatch.setenv(variable, str(tmp_path / "\udcff"))
     for sweep in ([], ["-m"]):
@@ -208,7 +205,7 @@ def test_long_words_are_not_repeated_in_full(arguments, capsys):
     assert 20 < capsys.readouterr().err.count("x") < 400
 
 
-def test_a_reader_may_leave_early() -> None:
+def test_a_reader_may_leave_early():
     command = [sys.executable, "-m", "repro", "reproduce", "--list"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **pipes) as listing:
@@ -217,7 +214,7 @@ def test_a_reader_may_leave_early() -> None:
     assert listing.returncode == 141
 
 
-def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_continues(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_continues(tmp_path):
     results = f"results_dir={tmp_path}"
     long = [item for item in TINY if "max_steps" not in item]
     running = forked.start("run", *long, results, "training.max_epochs=400")
@@ -386,7 +383,7 @@ def test_a_file_that_the_system_refuses_is_one_clear_line(monkeypatch, capsys):
     assert capsys.readouterr().err == "repro: data/conll2018: Permission denied\n"
 
 
-def test_the_artefacts_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_artefacts_are_listed(capsys):
     assert main(["reproduce", "--list"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list_experiments()
 
@@ -428,12 +425,8 @@ def test_names_settings_and_options_stand_in_any_order(tmp_path, capsys):
     ],
 )
 def test_a_launcher_that_cannot_be_used_is_refused_before_any_work(
-    arguments: list[str],
-    named: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    arguments, named, tmp_path, monkeypatch, capsys
+):
     def absent(name: str) -> str:
         raise PackageNotFoundError(name)
 
@@ -496,7 +489,7 @@ def test_corpora_are_listed_and_verified(tmp_path, capsys):
     assert main(["data", "verify", "sigmorphon2018", f"data_dir={tmp_path}"]) == 1
 
 
-def test_bash_completes_command_lines(tmp_path: Path) -> None:
+def test_bash_completes_command_lines(tmp_path):
     (tmp_path / "demo" / "runs" / "0123abcd").mkdir(parents=True)
     line = "repro run task=parsing model.lstm_s"
     shown = f"repro show results_dir={tmp_path} 0"
@@ -531,11 +524,11 @@ def test_the_command_alone_and_help_explain(arguments, shown, capsys):
     assert printed.err == ""
 
 
-def test_data_alone_lists(capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_alone_lists(capsys):
     assert main(["data"]) == 0
     assert "multi30k" in capsys.readouterr().out
 
 
-def test_a_scale_that_no_paper_has_is_corrected(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scale_that_no_paper_has_is_corrected(capsys):
     assert main(["reproduce", "peters2019", "scale=smal"]) == 2
     assert "'small'" in capsys.readouterr().err

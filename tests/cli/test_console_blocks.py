@@ -104,7 +104,7 @@ def succeeded(page: Path, printed: str, checkout: Path, results: Path) -> None:
     assert [name for name in written if not (checkout / name).is_file()] == []
 
 
-def test_a_tutorial_in_a_folder_of_its_own(shell: dict[str, str], tmp_path: Path) -> None:
+def test_a_tutorial_in_a_folder_of_its_own(shell, tmp_path):
     text = TUTORIAL.read_text(encoding="utf-8")
     for name, content in re.findall(r"^`(\S+)`:\n\n```\w+\n(.*?)```", text, re.DOTALL | re.M):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -117,7 +117,7 @@ def test_a_tutorial_in_a_folder_of_its_own(shell: dict[str, str], tmp_path: Path
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_every_tutorial_has_the_same_shell(page: Path) -> None:
+def test_every_tutorial_has_the_same_shell(page):
     """Their commands run elsewhere, without a shell: tests/test_add_a_*.py, test_tutorials.py."""
     lines = re.findall(r"^\$ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert [line for line in lines if not line.startswith("repro ")] == [
@@ -125,7 +125,7 @@ def test_every_tutorial_has_the_same_shell(page: Path) -> None:
     ]
 
 
-def test_lines_that_are_not_run_as_printed_are_lines_of_a_page() -> None:
+def test_lines_that_are_not_run_as_printed_are_lines_of_a_page():
     script = SCRIPT.read_text(encoding="utf-8")
     listed = re.findall(r"^unlike\['([^']+)'\]=", script, re.MULTILINE)
     pages = "\n".join(page.read_text("utf-8") for page in [*CHECKOUT, TUTORIAL])

@@ -43,7 +43,7 @@ def documented(command: str) -> set[str]:
     return set(re.findall("`([^`]+)`", re.sub(r"\([^)]*\)", "", row.partition(";")[0])))
 
 
-def test_keys_are_the_documented_ones(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_keys_are_the_documented_ones(root, capsys):
     where = f"results_dir={root}"
     one, other = (folder.run_id for folder in list_runs(root, "demo"))
     commands = {
@@ -64,13 +64,13 @@ def test_keys_are_the_documented_ones(root: Path, capsys: pytest.CaptureFixture[
     assert value is False
 
 
-def test_the_doctor_prints_findings(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_doctor_prints_findings(root, capsys):
     found = printed(capsys, "doctor", f"data_dir={root}", f"results_dir={root}")
     assert {*found[0]} == documented("repro doctor")
     assert {one["status"] for one in found} <= {"ok", "missing"}
 
 
-def test_statuses_are_listed_in_one_table() -> None:
+def test_statuses_are_listed_in_one_table():
     assert re.findall(r"^\| (\d+) \|", PAGE, re.M) == ["0", "1", "2", "130", "141"]
 
 
@@ -127,7 +127,7 @@ def test_a_comparison_is_written_as_a_page(root, tmp_path, capsys, monkeypatch):
     assert Path(path).read_text(encoding="utf-8") == text
 
 
-def test_settings_in_a_file_of_your_own(tmp_path: Path) -> None:
+def test_settings_in_a_file_of_your_own(tmp_path):
     """The folder, the file and the command of the page."""
     (path, content), *_ = re.findall(r"`(mine/\S+)`\n\n```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / path).parent.mkdir(parents=True)

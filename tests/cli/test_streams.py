@@ -35,7 +35,7 @@ def test_a_deleted_working_directory_is_named(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("below", ["", "further/down"])
-def test_a_results_folder_that_is_a_link_to_nowhere_is_refused(tmp_path: Path, below: str) -> None:
+def test_a_results_folder_that_is_a_link_to_nowhere_is_refused(tmp_path, below):
     loop, other, dangling = (tmp_path / name for name in ("loop", "other", "dangling"))
     loop.symlink_to(other)
     other.symlink_to(loop)

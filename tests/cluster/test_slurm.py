@@ -69,7 +69,7 @@ def wait_for_a_checkpoint(results: Path, but: Path) -> RunFolder:
 
 
 @pytest.mark.parametrize("how", ["requeue", "time limit"])
-def test_a_table_with_a_requeued_and_a_failing_job(how: str, start: Start, tmp_path: Path) -> None:
+def test_a_table_with_a_requeued_and_a_failing_job(how, start, tmp_path):
     table = ["reproduce", "peters2019/table1", "scale=demo", "--columns", "medium (avg.)"]
     long = ["mapping.alpha=1.5", "loss.alpha=1.5", "training.max_epochs=70"]  # one row, three seeds
     sweep = start(*table, *SLURM, *long)
@@ -133,7 +133,7 @@ def test_every_process_of_a_job_stops_before_its_time_limit(setting, start, tmp_
         assert [row["epoch"] for row in one.read_history()] == [*range(1, 41)]
 
 
-def test_fail_fast_leaves_the_runs_that_wait(start: Start, tmp_path: Path) -> None:
+def test_fail_fast_leaves_the_runs_that_wait(start, tmp_path):
     short = [*TINY, "training.max_epochs=1", "task.setting=medium", f"results_dir={tmp_path}"]
     jobs = prepare_jobs([(*short, f"seed={seed}") for seed in (1, 2, 3)])
     (jobs[0].folder.path / "record.json").mkdir(parents=True)  # cannot be written
@@ -177,7 +177,7 @@ def test_a_detached_table_goes_on_to_its_report_without_a_job_that_was_killed(st
 
 
 @pytest.mark.parametrize("cancel", [True, False])
-def test_ctrl_c_cancels_the_jobs_or_leaves_them(cancel: bool, start: Start, tmp_path: Path) -> None:
+def test_ctrl_c_cancels_the_jobs_or_leaves_them(cancel, start, tmp_path):
     long = ["training.max_epochs=5000", "task.setting=medium", "seed=1,2"]
     setting = f"hydra.launcher.cancel={str(cancel).lower()}"
     sweep = start("run", "-m", *SLURM, setting, *long)

@@ -9,13 +9,13 @@ PAPERS = {"malaviya2018": 10, "niculae2017": 8, "niculae2018": 5, "peters2019": 
 """Papers with the fewest claims that they are expected to have."""
 
 
-def test_every_paper_has_claims_about_known_cells() -> None:
+def test_every_paper_has_claims_about_known_cells():
     found = {one.paper: len(one.claims) for one in load_claims()}
     assert set(found) == set(PAPERS)
     assert all(found[paper] >= fewest for paper, fewest in PAPERS.items())
 
 
-def test_claims_are_no_artefact() -> None:
+def test_claims_are_no_artefact():
     assert not [name for name in list_experiments() if name.endswith("/claims")]
 
 

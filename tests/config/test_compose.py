@@ -17,7 +17,7 @@ from repro.config.schema.morphology import MorphologyConfig
 from repro.config.schema.registry import registered_schemas, run_class
 
 
-def test_defaults_and_overrides() -> None:
+def test_defaults_and_overrides():
     run = compose_run(["mapping.alpha=1.25", "task.setting=medium", "scale=full", "seed=0"])
     assert run.mapping == EntmaxConfig(name="entmax", alpha=1.25)
     assert isinstance(run.task, MorphologyConfig)
@@ -55,7 +55,7 @@ def test_inflection_has_the_length_of_the_released_program_at_full_scale_only(sc
     ],
     ids=lambda overrides: " ".join(overrides),
 )
-def test_values_beside_known_choices_give_what_hydra_gives(overrides: list[str]) -> None:
+def test_values_beside_known_choices_give_what_hydra_gives(overrides):
     with hydra_application():
         expected = to_run_config(compose("config", overrides=overrides))
     for _ in range(2):  # the second time the choices are known
@@ -63,11 +63,11 @@ def test_values_beside_known_choices_give_what_hydra_gives(overrides: list[str])
         compose_run([*overrides, "seed=99"])
 
 
-def test_high_validates_every_epoch() -> None:
+def test_high_validates_every_epoch():
     assert compose_run(["task.setting=high", "scale=full"]).training.validate_every == 1
 
 
-def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
+def test_a_scale_changes_the_protocol_and_an_override_still_wins():
     assert compose_run(["scale=demo"]).data.generated
     assert not compose_run(["scale=small"]).data.generated
     assert compose_run(["scale=demo", "model.hidden_size=8"]).model.hidden_size == 8
@@ -155,21 +155,21 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
         ("task=summarization data=translation data.source=a data.target=b", "does not fit"),
     ],
 )
-def test_bad_settings_are_refused_with_the_choices(overrides: str, expected: str) -> None:
+def test_bad_settings_are_refused_with_the_choices(overrides, expected):
     with pytest.raises(ConfigError) as caught:
         compose_run(overrides.split())
     assert expected in str(caught.value)
 
 
 @pytest.mark.parametrize("value", ["[ü]", "[ü,a b]", "[[x], y]", 'say "ü"', "a (b)"])
-def test_the_advised_quotes_are_accepted(value: str) -> None:
+def test_the_advised_quotes_are_accepted(value):
     advised = shlex.split(unreadable(f"task.shown={value}"))[-1]
     (parsed,) = OverridesParser.create().parse_overrides([advised])
     assert parsed.value() == yaml.safe_load(value)
 
 
 @pytest.mark.parametrize("group", ["mapping", "task", "scale", "hardware", "logger"])
-def test_every_choice_of_a_group_composes(group: str) -> None:
+def test_every_choice_of_a_group_composes(group):
     for choice in group_choices(group):
         bounded = group == "mapping" and _base(choice, group) == "bounded"
         run = compose_run([f"{group}={choice}", *(["task=nmt"] if bounded else [])])
@@ -177,7 +177,7 @@ def test_every_choice_of_a_group_composes(group: str) -> None:
 
 
 @pytest.mark.parametrize("loss", group_choices("loss"))
-def test_a_loss_composes_with_the_tasks_that_it_fits_and_no_other(loss: str) -> None:
+def test_a_loss_composes_with_the_tasks_that_it_fits_and_no_other(loss):
     kind = registered_schemas()["loss"][_base(loss)]
     for task in group_choices("task"):
         overrides = [f"task={task}", f"loss={loss}"]
@@ -194,7 +194,7 @@ def _base(choice: str, group: str = "loss") -> str:
     return found.group(1)
 
 
-def test_every_registered_schema_is_the_base_of_a_file() -> None:
+def test_every_registered_schema_is_the_base_of_a_file():
     texts = "".join(path.read_text() for path in conf_dir().glob("*/*.yaml"))
     texts += (conf_dir().parent / "docs" / "add-a-mapping.md").read_text("utf-8")  # for new ones
     for options in registered_schemas().values():
@@ -225,13 +225,13 @@ def test_composition_does_not_depend_on_the_working_directory(tmp_path, monkeypa
         ("task", r"task= one of .*nmt"),
     ],
 )
-def test_what_does_not_compose_is_refused_with_advice(overrides: str, advice: str) -> None:
+def test_what_does_not_compose_is_refused_with_advice(overrides, advice):
     with pytest.raises(ConfigError, match=advice):
         compose_run(overrides.split())
 
 
 @pytest.mark.parametrize("override", ["seed=1,2", "mapping.alpha=1,1.5", "task"])
-def test_no_advice_is_refused_in_turn(override: str) -> None:
+def test_no_advice_is_refused_in_turn(override):
     with pytest.raises(ConfigError) as caught:
         compose_run([override])
     assert "list" not in str(caught.value)

@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "paper"
 
 
-def test_runs_are_the_product_of_rows_columns_and_seeds_of_the_scale(folder: Path) -> None:
+def test_runs_are_the_product_of_rows_columns_and_seeds_of_the_scale(folder):
     (folder / "table9.yaml").write_text(MINIMAL)
     table = load_experiment("paper/table9")
     demo, small = (list(plan_runs(table, scale)) for scale in ("demo", "small"))
@@ -64,7 +64,7 @@ def test_runs_are_the_product_of_rows_columns_and_seeds_of_the_scale(folder: Pat
         ("metric=test/accuracy", "metric=test/accuracy, relative_to=z", "relative_to of ['c']"),
     ],
 )
-def test_a_wrong_file_is_refused_by_name(folder: Path, old: str, new: str, expected: str) -> None:
+def test_a_wrong_file_is_refused_by_name(folder, old, new, expected):
     (folder / "table9.yaml").write_text(MINIMAL.replace(old, new, 1))
     with pytest.raises(ConfigError) as caught:
         load_experiment("paper/table9")
@@ -81,7 +81,7 @@ scales: {demo: {}, full: {}}
 """
 
 
-def test_a_figure_of_the_library_plans_no_runs(folder: Path) -> None:
+def test_a_figure_of_the_library_plans_no_runs(folder):
     (folder / "figure9.yaml").write_text(COMPUTED)
     found = load_experiment("paper/figure9")
     assert found.computed
@@ -104,13 +104,13 @@ def test_a_figure_of_the_library_plans_no_runs(folder: Path) -> None:
         MINIMAL.replace("columns: [{name: k, values: {c: [metric=test/accuracy]}}]", ""),
     ],
 )
-def test_half_a_plan_is_refused(folder: Path, text: str) -> None:
+def test_half_a_plan_is_refused(folder, text):
     (folder / "figure9.yaml").write_text(text)
     with pytest.raises(ConfigError, match=r"figure9\.yaml: '.*' is missing or empty"):
         load_experiment("paper/figure9")
 
 
-def test_an_unknown_artefact_or_scale_is_refused_with_the_choices(folder: Path) -> None:
+def test_an_unknown_artefact_or_scale_is_refused_with_the_choices(folder):
     (folder / "table9.yaml").write_text(MINIMAL)
     with pytest.raises(ConfigError, match="choose from: paper/table9"):
         load_experiment("paper/table8")
@@ -118,13 +118,13 @@ def test_an_unknown_artefact_or_scale_is_refused_with_the_choices(folder: Path) 
         list(plan_runs(load_experiment("paper/table9"), "full"))
 
 
-def test_published_values_of_table_1_have_all_rows() -> None:
+def test_published_values_of_table_1_have_all_rows():
     table = load_experiment("peters2019/table1")
     assert set(table.published.rows) == set(table.row_labels())
     assert len(list(plan_runs(table, "full"))) == 9 * 4 * 3
 
 
-def test_artefacts_are_listed_as_one_reads_them(folder: Path) -> None:
+def test_artefacts_are_listed_as_one_reads_them(folder):
     for name in ("figure10", "figure9", "appendix_b", "table2", "table1"):
         (folder / f"{name}.yaml").write_text(MINIMAL)
     order = ["table1", "table2", "figure9", "figure10", "appendix_b"]
@@ -134,7 +134,7 @@ def test_artefacts_are_listed_as_one_reads_them(folder: Path) -> None:
 TUNED = MINIMAL + "tune: {key: training.learning_rate, values: [2, 1], metric: dev/accuracy}\n"
 
 
-def test_a_scale_has_its_own_columns_and_grid(folder: Path) -> None:
+def test_a_scale_has_its_own_columns_and_grid(folder):
     small = "small: {tuned: [4], columns: {c: [decoding.beam_size=2]}}"
     (folder / "table9.yaml").write_text(re.sub(r"small: \{.*\}\}", small + "}", TUNED))
     found = load_experiment("paper/table9")
@@ -146,7 +146,7 @@ def test_a_scale_has_its_own_columns_and_grid(folder: Path) -> None:
     )  # fmt: skip
 
 
-def test_a_scale_has_its_own_rows(folder: Path) -> None:
+def test_a_scale_has_its_own_rows(folder):
     rows = "rows: {'[y]': [training.learning_rate=1], '*': [training.batch_size=3]}"
     (folder / "table9.yaml").write_text(MINIMAL.replace("seeds: [7]", rows.replace("*", "z*|y")))
     with pytest.raises(ConfigError, match="z"):
@@ -182,13 +182,13 @@ def test_a_scale_has_its_own_rows(folder: Path) -> None:
         (MINIMAL + "omit: [nowhere]", "omit names unknown columns ['nowhere']"),
     ],
 )
-def test_a_wrong_part_of_a_plan_is_refused(folder: Path, text: str, expected: str) -> None:
+def test_a_wrong_part_of_a_plan_is_refused(folder, text, expected):
     (folder / "table9.yaml").write_text(text)
     with pytest.raises(ConfigError, match=re.escape(expected)):
         load_experiment("paper/table9")
 
 
-def test_columns_are_a_product_whose_overrides_are_written_once(folder: Path) -> None:
+def test_columns_are_a_product_whose_overrides_are_written_once(folder):
     columns = """columns:
   - {name: corpus, values: {A: [data.seed=1, metric=test/], B: [data.seed=2, metric=dev/]}}
   - {name: score, values: {acc: [metric=accuracy], ens: [metric=accuracy, aggregate=ensemble]}}
@@ -209,7 +209,7 @@ published: {source: s, rows: {x: {A: {acc: 1.5, ens: 2}, B: {acc: 3}}}}
     assert (column.name, column.overrides) == ("A acc", ["data.seed=1", "data.seed=7"])
 
 
-def test_files_of_other_tasks_are_left_out_but_none_that_plans_a_run_of_the_task() -> None:
+def test_files_of_other_tasks_are_left_out_but_none_that_plans_a_run_of_the_task():
     planned: dict[str, set[str]] = {}
     for name in list_experiments():
         one = load_experiment(name)
@@ -221,7 +221,7 @@ def test_files_of_other_tasks_are_left_out_but_none_that_plans_a_run_of_the_task
         assert names <= {*list_experiments(task)} < {*list_experiments()}
 
 
-def test_a_file_without_a_task_may_run_the_default(folder: Path) -> None:
+def test_a_file_without_a_task_may_run_the_default(folder):
     (folder / "table1.yaml").write_text(MINIMAL.replace("task=morphology", "scale=demo"))
     (folder / "table2.yaml").write_text(MINIMAL.replace("task=morphology", "task=nmt"))
     assert list_experiments("morphology") == ["paper/table1"]

@@ -34,14 +34,14 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def test_without_any_there_are_the_package_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_there_are_the_package_s_own(monkeypatch):
     monkeypatch.delenv("REPRO_EXTENSIONS", raising=False)
     assert extension_dirs() == []
     assert extended("repro.tasks") == []
     assert len(experiments_dirs()) == 1
 
 
-def test_a_choice_of_a_group_may_lie_in_an_extension(extension: Path) -> None:
+def test_a_choice_of_a_group_may_lie_in_an_extension(extension):
     with pytest.raises(ConfigError, match="no mapping 'mild'; choose mapping="):
         compose_run(["mapping=mild"])
     write(extension / "conf" / "mapping" / "mild.yaml", MILD)
@@ -49,7 +49,7 @@ def test_a_choice_of_a_group_may_lie_in_an_extension(extension: Path) -> None:
     assert compose_run(["mapping=mild"]).mapping == EntmaxConfig(name="entmax", alpha=1.125)
 
 
-def test_a_file_that_has_changed_is_read_again(extension: Path) -> None:
+def test_a_file_that_has_changed_is_read_again(extension):
     for alpha in (1.125, 1.25):
         text = MILD.replace("1.125", str(alpha))
         write(extension / "conf" / "mapping" / "mild.yaml", text)
@@ -59,19 +59,19 @@ def test_a_file_that_has_changed_is_read_again(extension: Path) -> None:
         assert load_experiment("mine/figure1").place == f"number {alpha}"
 
 
-def test_a_choice_of_the_package_cannot_be_taken(extension: Path) -> None:
+def test_a_choice_of_the_package_cannot_be_taken(extension):
     write(extension / "conf" / "mapping" / "entmax.yaml", MILD)
     assert compose_run(["mapping=entmax"]).mapping == EntmaxConfig(name="entmax", alpha=1.5)
 
 
-def test_an_experiment_may_lie_in_an_extension(extension: Path) -> None:
+def test_an_experiment_may_lie_in_an_extension(extension):
     before = list_experiments()
     write(extension / "experiments" / "mine" / "figure1.yaml", EXPERIMENT)
     assert set(list_experiments()) == {*before, "mine/figure1"}
     assert load_experiment("mine/figure1").title == "t"
 
 
-def test_an_experiment_that_stands_twice_is_refused(extension: Path) -> None:
+def test_an_experiment_that_stands_twice_is_refused(extension):
     path = extension / "experiments" / "peters2019" / "table1.yaml"
     write(path, EXPERIMENT)
     with pytest.raises(ConfigError) as caught:
@@ -79,11 +79,11 @@ def test_an_experiment_that_stands_twice_is_refused(extension: Path) -> None:
     assert str(caught.value).startswith(f"{path}: peters2019/table1 is defined in ")
 
 
-def test_modules_are_looked_for_where_the_checkout_has_them(extension: Path) -> None:
+def test_modules_are_looked_for_where_the_checkout_has_them(extension):
     assert extended("repro.config.schema") == [str(extension / "repro" / "config" / "schema")]
 
 
-def test_an_extension_that_is_no_folder_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_extension_that_is_no_folder_is_refused(monkeypatch):
     monkeypatch.setenv("REPRO_EXTENSIONS", "/nowhere/at/all")
     with pytest.raises(ConfigError, match=r"REPRO_EXTENSIONS names .*all; expected a folder"):
         extension_dirs()

@@ -20,7 +20,7 @@ def identity(*overrides: str, fingerprint: str = "f") -> str:
         "training.checkpoint_minutes=1", "task.shown=[a]",
     ],
 )  # fmt: skip
-def test_what_changes_no_number_changes_no_identity(override: str) -> None:
+def test_what_changes_no_number_changes_no_identity(override):
     assert identity(override) == identity()
 
 
@@ -31,15 +31,15 @@ def test_what_changes_no_number_changes_no_identity(override: str) -> None:
         "task.setting=medium", "decoding.beam_size=4", "task.languages=[a]", "scale=small",
     ],
 )  # fmt: skip
-def test_what_may_change_a_number_changes_the_identity(override: str) -> None:
+def test_what_may_change_a_number_changes_the_identity(override):
     assert identity(override) != identity()
 
 
-def test_the_corpus_is_part_of_the_identity() -> None:
+def test_the_corpus_is_part_of_the_identity():
     assert identity(fingerprint="g") != identity()
 
 
-def test_writing_out_a_default_changes_nothing() -> None:
+def test_writing_out_a_default_changes_nothing():
     assert identity("training.max_grad_norm=5.0") == identity()
 
 
@@ -55,18 +55,18 @@ def training(*overrides: str) -> str:
         "task.stored_examples=3", "hardware=cpu",
     ],
 )  # fmt: skip
-def test_what_only_search_reads_changes_no_training(override: str) -> None:
+def test_what_only_search_reads_changes_no_training(override):
     assert training(override) == training()
 
 
 @pytest.mark.parametrize(
     "override", ["decoding.batch_size=3", "seed=2", "mapping=softmax", "training.max_epochs=3"]
 )
-def test_what_training_reads_changes_it(override: str) -> None:
+def test_what_training_reads_changes_it(override):
     assert training(override) != training()
 
 
-def test_an_ensemble_does_not_depend_on_the_order_of_its_members() -> None:
+def test_an_ensemble_does_not_depend_on_the_order_of_its_members():
     assert ensemble_id(["a", "b"]) == ensemble_id(["b", "a"]) != ensemble_id(["a"])
 
 
@@ -79,7 +79,7 @@ def test_the_version_of_the_mathematics_is_part_of_every_identity(monkeypatch):
     assert not before & identities()
 
 
-def test_one_alignment_has_one_identity() -> None:
+def test_one_alignment_has_one_identity():
     chosen = [["model.alignment=matching"], ["structure=matching"]]
     first, second = (settings(compose_run(["task=nli_alignment", *one])) for one in chosen)
     assert first == second

@@ -1,7 +1,5 @@
 """Plans of runs are compared with recorded settings, and cached."""
 
-from pathlib import Path
-
 import pytest
 
 from repro.config import ConfigError, planning
@@ -11,7 +9,7 @@ from repro.config.schema import morphology, registry
 PLAN = ["task=morphology", "mapping=entmax", "scale=demo", "mapping.alpha=1.5", "seed=2"]
 
 
-def test_quick_refusals_are_right() -> None:
+def test_quick_refusals_are_right():
     run = planned(PLAN)
 
     def fits(*overrides: str) -> bool:
@@ -28,7 +26,7 @@ def test_quick_refusals_are_right() -> None:
 
 
 @pytest.mark.parametrize("language", ["no", "on", "1e3x", "0o17"])
-def test_values_are_read_as_hydra_reads_them(language: str) -> None:
+def test_values_are_read_as_hydra_reads_them(language):
     overrides = ("task=nmt", f"data.source={language}")
     run = planned(overrides)
     assert run["data.source"] == language
@@ -53,7 +51,7 @@ def test_kept_plans_are_used_until_the_configuration_changes(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"of": 1}', "\x00"])
-def test_damaged_plans_are_made_anew(tmp_path: Path, content: str) -> None:
+def test_damaged_plans_are_made_anew(tmp_path, content):
     path = tmp_path / "plans.json"
     path.write_text(content)
     plans = Plans(path)
@@ -73,14 +71,14 @@ def test_the_name_of_a_choice_is_that_in_its_file_now(tmp_path, monkeypatch):
     assert stated(["mapping=mild"]) == {"mapping.name": "milder"}
 
 
-def test_a_schema_has_one_module(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_schema_has_one_module(monkeypatch):
     twice = [*registry._modules(), registry._modules()[-1]]
     monkeypatch.setattr(registry, "_modules", lambda: twice)
     with pytest.raises(ConfigError, match=twice[-1].__name__):
         registry.registered_schemas.__wrapped__()
 
 
-def test_a_task_has_one_run_class(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_has_one_run_class(monkeypatch):
     monkeypatch.setattr(registry, "_modules", lambda: [morphology, morphology])
     with pytest.raises(ConfigError, match=r"MorphologyConfig has .*\.MorphologyRun already"):
         registry._run_classes.__wrapped__()

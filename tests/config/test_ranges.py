@@ -69,12 +69,12 @@ def refuses(schema: type, declared: Field[Any], value: Any) -> bool:
 
 
 @pytest.mark.parametrize(("schema", "declared", "kind"), settings(int, float))
-def test_senseless_numbers_are_refused(schema: type, declared: Field[Any], kind: type) -> None:
+def test_senseless_numbers_are_refused(schema, declared, kind):
     accepted = [value for value in SENSELESS[kind] if not refuses(schema, declared, value)]
     assert accepted == []
 
 
-def test_the_walk_sees_every_kind_of_schema() -> None:
+def test_the_walk_sees_every_kind_of_schema():
     assert {"FertilityConfig", "ScheduleConfig", "RunConfig", "TrainingConfig"} <= SCHEMAS.keys()
     assert len(settings(int, float)) > 70
 
@@ -91,7 +91,7 @@ def test_settings_that_become_paths_refuse_to_leave_their_folder(schema, declare
     assert [value for value in PATHS if not refuses(schema, declared, value)] == []
 
 
-def test_every_path_setting_is_found() -> None:
+def test_every_path_setting_is_found():
     assert {case.id.split(".")[1] for case in PATH_FIELDS} == {*PATH_SETTINGS, "name"}
 
 
@@ -116,6 +116,6 @@ def test_every_path_setting_is_found() -> None:
         ("parsing", "hardware.threads=100000"),
     ],
 )
-def test_values_are_refused_when_a_run_is_composed(task: str, override: str) -> None:
+def test_values_are_refused_when_a_run_is_composed(task, override):
     with pytest.raises(ConfigError):
         compose_run([f"task={task}", *override.split()])

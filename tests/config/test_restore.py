@@ -1,7 +1,6 @@
 """The configuration of a run, restored from its file whatever its groups are."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_configuration_survives_its_file(name: str, tmp_path: Path) -> None:
+def test_a_configuration_survives_its_file(name, tmp_path):
     config = compose_run([*RUNS[name], "hardware=cpu", f"results_dir={tmp_path}"])
     path = tmp_path / "config.yaml"
     path.write_text(to_yaml(config), "utf-8")
@@ -32,7 +31,7 @@ def test_a_configuration_survives_its_file(name: str, tmp_path: Path) -> None:
     assert restored.results_dir != config.results_dir
 
 
-def test_values_are_replaced_and_checked(tmp_path: Path) -> None:
+def test_values_are_replaced_and_checked(tmp_path):
     path = tmp_path / "config.yaml"
     path.write_text(to_yaml(compose_run(["task=nmt"])), "utf-8")
     changed = restore_run(path, ["decoding.beam_size=9", "decoding.length_penalty=0.5"])
@@ -55,7 +54,7 @@ def test_values_are_replaced_and_checked(tmp_path: Path) -> None:
         restore_run(path, [])
 
 
-def test_what_cannot_be_composed_is_refused(tmp_path: Path) -> None:
+def test_what_cannot_be_composed_is_refused(tmp_path):
     path = tmp_path / "config.yaml"
     path.write_text(to_yaml(compose_run(["task=snli"])), "utf-8")
     with pytest.raises(ConfigError, match=r"does not use decoding\.beam_size=3"):
@@ -64,7 +63,7 @@ def test_what_cannot_be_composed_is_refused(tmp_path: Path) -> None:
         restore_run(path, ["hardware=true"])
 
 
-def test_settings_of_earlier_versions_may_have_the_value_that_is_left(tmp_path: Path) -> None:
+def test_settings_of_earlier_versions_may_have_the_value_that_is_left(tmp_path):
     path = tmp_path / "config.yaml"
     config = compose_run(["task=nmt"])
     text = to_yaml(config).replace("loss:\n", "loss:\n  label_smoothing: 0.0\n")
@@ -88,7 +87,7 @@ def test_settings_of_earlier_versions_may_have_the_value_that_is_left(tmp_path: 
         (b"model: &model [*model]", "recursion"),
     ],
 )
-def test_what_no_run_wrote_is_named_with_its_file(tmp_path: Path, line: bytes, named: str) -> None:
+def test_what_no_run_wrote_is_named_with_its_file(tmp_path, line, named):
     path = tmp_path / "config.yaml"
     key = line.decode("utf-8", "replace").partition(":")[0]
     whole = to_yaml(compose_run(["task=nmt"])).encode()
@@ -101,7 +100,7 @@ def test_what_no_run_wrote_is_named_with_its_file(tmp_path: Path, line: bytes, n
 
 
 @pytest.mark.parametrize("content", [b"", b"1", b"[]", b"null", b"task", b"- task", b"{"])
-def test_a_file_without_a_configuration_is_named(tmp_path: Path, content: bytes) -> None:
+def test_a_file_without_a_configuration_is_named(tmp_path, content):
     path = tmp_path / "config.yaml"
     path.write_bytes(content)
     with pytest.raises(ConfigError) as caught:

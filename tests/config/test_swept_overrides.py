@@ -19,19 +19,19 @@ def split(*overrides: str) -> list[tuple[str, ...]]:
         return combinations(overrides, application.config_loader())
 
 
-def test_a_glob_matches_choices_and_no_schemas() -> None:
+def test_a_glob_matches_choices_and_no_schemas():
     names = [name for name in group_choices("mapping") if name.endswith("max")]
     expected = [(f"mapping={name}", f"seed={seed}") for name in names for seed in (1, 2)]
     assert split("mapping=glob(*max)", "seed=1,2") == expected
     assert {"softmax", "entmax"} < set(names)
 
 
-def test_a_glob_may_exclude() -> None:
+def test_a_glob_may_exclude():
     found = split("mapping=glob([s*,c*],exclude=[c*,sq*])")
     assert found == [("mapping=softmax",), ("mapping=sparsemax",)]
 
 
-def test_hydras_sweeps_are_those_of_its_own_sweeper() -> None:
+def test_hydras_sweeps_are_those_of_its_own_sweeper():
     overrides = ["seed=range(1,4)", "mapping.alpha=choice(1,2)", "+x='a,b'", "seed=7,8"]
     found = split(*overrides)
     assert found == [
@@ -71,7 +71,7 @@ def test_arguments_that_are_not_taken_are_refused_in_one_line(arguments, expecte
 
 
 @pytest.mark.parametrize("folder", ["/tmp/é", "it's", "a \"b'", "back\\sl'ash", "[a"])
-def test_quotes_that_a_message_proposes_are_read(folder: str) -> None:
+def test_quotes_that_a_message_proposes_are_read(folder):
     with pytest.raises(ConfigError) as caught:
         split(f"results_dir={folder}")
     _, _, proposed = str(caught.value).rpartition("ASCII: ")
@@ -115,7 +115,7 @@ def test_further_folders_are_searched_in_sweeps(option, tmp_path, capsys):
     assert "1 run, " in capsys.readouterr().out
 
 
-def test_files_of_further_folders_are_read_again(tmp_path: Path) -> None:
+def test_files_of_further_folders_are_read_again(tmp_path):
     (tmp_path / "mapping").mkdir()
     for alpha in (1.125, 1.25):
         (tmp_path / "mapping" / "mine.yaml").write_text(MINE.replace("1.125", str(alpha)))
@@ -123,7 +123,7 @@ def test_files_of_further_folders_are_read_again(tmp_path: Path) -> None:
         assert run.mapping == EntmaxConfig(name="entmax", alpha=alpha)
 
 
-def test_further_folders_are_named_in_one_way(tmp_path: Path) -> None:
+def test_further_folders_are_named_in_one_way(tmp_path):
     with pytest.raises(ConfigError, match="name all folders in the latter"):
         with_search_path([f"hydra.searchpath=['{tmp_path}']"], str(tmp_path))
 
@@ -136,7 +136,7 @@ def test_long_messages_and_several_lines_become_one_line(capsys):
 
 
 @pytest.mark.parametrize("command", [["report"], ["show", "3f2a"], ["run"], ["data", "list"]])
-def test_an_empty_folder_is_refused(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_folder_is_refused(command, capsys):
     key = "data_dir" if command[0] == "data" else "results_dir"
     assert main([*command, f"{key}="]) == 2
     assert f"{key} is ''; expected a folder" in capsys.readouterr().err

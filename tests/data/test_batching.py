@@ -11,7 +11,7 @@ PAIRS = [Pair([4, 5, 6], [7]), Pair([8], [9, 10]), Pair([4, 4], [])]
 lengths_lists = st.lists(st.integers(1, 20), max_size=60)
 
 
-def test_collate_pads_and_ends_targets() -> None:
+def test_collate_pads_and_ends_targets():
     batch = collate(PAIRS, [1, 0, 2])
     assert len(batch) == 3
     assert batch.source.tolist() == [[8, 0, 0], [4, 5, 6], [4, 4, 0]]
@@ -21,12 +21,12 @@ def test_collate_pads_and_ends_targets() -> None:
     assert {batch.source.dtype, batch.target.dtype, batch.indices.dtype} == {torch.long}
 
 
-def test_mask_is_true_on_real_symbols() -> None:
+def test_mask_is_true_on_real_symbols():
     batch = collate(PAIRS, [0, 1])
     assert batch.source_mask.tolist() == [[True, True, True], [True, False, False]]
 
 
-def test_to_moves_every_field_but_those_read_on_the_host() -> None:
+def test_to_moves_every_field_but_those_read_on_the_host():
     batch = collate(PAIRS, [0, 1])
     assert batch.to("meta").fertility is None
     batch = replace(batch, fertility=torch.ones(batch.source.shape))
@@ -45,7 +45,7 @@ def test_epoch_holds_every_example_once(lengths, batch_size, seed, epoch):
     assert batches == epoch_batches(lengths, batch_size, seed, epoch)
 
 
-def test_epoch_order_depends_on_seed_and_epoch_alone() -> None:
+def test_epoch_order_depends_on_seed_and_epoch_alone():
     lengths = [3, 1, 4, 1, 5, 9, 2, 6] * 8
     torch.manual_seed(0)
     first = epoch_batches(lengths, 4, seed=1, epoch=0)
@@ -55,14 +55,14 @@ def test_epoch_order_depends_on_seed_and_epoch_alone() -> None:
     assert first != epoch_batches(lengths, 4, seed=2, epoch=0)
 
 
-def test_epoch_batches_are_bucketed_but_shuffled() -> None:
+def test_epoch_batches_are_bucketed_but_shuffled():
     lengths = list(range(1, POOL_BATCHES * 4 + 1))
     batches = epoch_batches(lengths, 4, seed=0, epoch=0)
     assert all(max(batch) - min(batch) == 3 for batch in batches)
     assert batches != sorted(batches)
 
 
-def test_epoch_mixes_lengths_beyond_one_pool() -> None:
+def test_epoch_mixes_lengths_beyond_one_pool():
     lengths = [1] * (POOL_BATCHES * 2) + [2] * (POOL_BATCHES * 2)
     batches = epoch_batches(lengths, 2, seed=0, epoch=0)
     mixed = [batch for batch in batches if len({lengths[index] for index in batch}) == 2]
@@ -71,14 +71,14 @@ def test_epoch_mixes_lengths_beyond_one_pool() -> None:
 
 
 @given(lengths_lists, st.integers(1, 7))
-def test_ordered_batches_rise_in_length(lengths: list[int], batch_size: int) -> None:
+def test_ordered_batches_rise_in_length(lengths, batch_size):
     batches = ordered_batches(lengths, batch_size)
     flat = [index for batch in batches for index in batch]
     assert flat == sorted(range(len(lengths)), key=lambda index: (lengths[index], index))
     assert all(len(batch) == batch_size for batch in batches[:-1])
 
 
-def test_no_epoch_of_a_run_is_drawn_like_another_epoch_of_another_seed() -> None:
+def test_no_epoch_of_a_run_is_drawn_like_another_epoch_of_another_seed():
     pairs = [(seed, epoch) for seed in range(3) for epoch in range(3)]
     drawn = {str(epoch_batches([1] * 64, 4, seed, epoch)) for seed, epoch in pairs}
     assert len(drawn) == len(pairs)

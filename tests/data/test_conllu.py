@@ -40,7 +40,7 @@ def parse(text: str):  # type: ignore[no-untyped-def]
     return parse_conllu(text.encode(), Path("x.conllu"))
 
 
-def test_ranges_and_empty_nodes_are_no_words() -> None:
+def test_ranges_and_empty_nodes_are_no_words():
     first, second = parse(RICH)
     assert first.column("FORM") == ["vamos", "nos", "a", "el", "el mar azul"]
     assert first.heads == [0, 1, 5, 5, 1]
@@ -50,14 +50,14 @@ def test_ranges_and_empty_nodes_are_no_words() -> None:
     assert second.identifier == ""
 
 
-def test_all_but_heads_and_relations_is_written_as_it_was_read(tmp_path: Path) -> None:
+def test_all_but_heads_and_relations_is_written_as_it_was_read(tmp_path):
     sentences = parse(RICH)
     write_conllu(tmp_path / "y.conllu", sentences, [one.heads for one in sentences], [(), ()])
     kept = RICH.replace("\troot\t", "\t_\t").replace("\t1:advmod\t", "\t_\t")
     assert (tmp_path / "y.conllu").read_bytes() == kept.encode()
 
 
-def test_predicted_heads_replace_gold_trees_and_relations(tmp_path: Path) -> None:
+def test_predicted_heads_replace_gold_trees_and_relations(tmp_path):
     sentences = parse(RICH)
     write_conllu(tmp_path / "y.conllu", sentences, [[2, 0, 5, 5, 1], [0, 1]], [(), ()])
     predicted = parse((tmp_path / "y.conllu").read_text(encoding="utf-8"))
@@ -71,7 +71,7 @@ def test_predicted_heads_replace_gold_trees_and_relations(tmp_path: Path) -> Non
         format_sentence(sentences[0], [0])
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_line() -> None:
+def test_a_byte_order_mark_is_no_part_of_the_first_line():
     assert parse("\ufeff" + RICH) == parse(RICH)
     alone = f"{row(1, 0)}\n\n"
     assert parse("\ufeff" + alone) == parse(alone)
@@ -112,7 +112,7 @@ def test_what_is_malformed_is_refused_with_its_line(lines, place, message):
     assert message in str(caught.value)
 
 
-def test_empty_and_undecodable_files_are_refused() -> None:
+def test_empty_and_undecodable_files_are_refused():
     with pytest.raises(DataError, match="is empty: expected sentences"):
         parse("")
     with pytest.raises(DataError, match=r"x\.conllu:2: not UTF-8"):

@@ -35,7 +35,7 @@ def information(text: list[list[str]], words: list[str]) -> np.ndarray:
     return np.array([[cell(w, c) for c in words] for w in words])
 
 
-def test_the_vectors_are_those_of_the_definition() -> None:
+def test_the_vectors_are_those_of_the_definition():
     found = cooccurrence_vectors(TEXT, VOCABULARY, dimension=2, deviation=0.3)
     assert found.rows.tolist() == [4, 5, 6, 7]
     left, values, _ = np.linalg.svd(information(TEXT, ["a", "b", "c", "d"]))
@@ -46,12 +46,12 @@ def test_the_vectors_are_those_of_the_definition() -> None:
     assert found.vectors.std(correction=0).item() == pytest.approx(0.3)
 
 
-def test_the_same_text_gives_the_same_bits() -> None:
+def test_the_same_text_gives_the_same_bits():
     first, second = (cooccurrence_vectors(TEXT, VOCABULARY, 2, 1.0) for _ in range(2))
     assert torch.equal(first.vectors, second.vectors)
 
 
-def test_words_in_like_places_are_near() -> None:
+def test_words_in_like_places_are_near():
     generator = np.random.default_rng(0)
     nouns, verbs = ["cat", "dog", "fox"], ["eats", "sees", "has"]
     text = [
@@ -67,6 +67,6 @@ def test_words_in_like_places_are_near() -> None:
 
 
 @pytest.mark.parametrize("text", [TEXT, []])
-def test_too_little_text_is_refused(text: list[list[str]]) -> None:
+def test_too_little_text_is_refused(text):
     with pytest.raises(DataError, match=r"model\.vector_size=4 needs more than 4 words"):
         cooccurrence_vectors(text, VOCABULARY, dimension=4, deviation=1.0)

@@ -109,7 +109,7 @@ def placed(folder: Path) -> set[str]:
     return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_fetch_places_every_file_and_reports_progress(source: Corpus, tmp_path: Path) -> None:
+def test_fetch_places_every_file_and_reports_progress(source, tmp_path):
     steps: list[tuple[int, int, str]] = []
     assert fetch(source, tmp_path / "data", lambda *step: steps.append(step)) == (3, 0)
     assert steps == [(i, 3, path) for i, path in enumerate(FILES, start=1)]
@@ -142,13 +142,13 @@ def test_files_may_be_known_by_the_ids_of_git(source, server, tmp_path):
         fetch(tagged, tmp_path / "data", quiet)
 
 
-def test_git_names_files_by_length_and_content() -> None:
+def test_git_names_files_by_length_and_content():
     """The id of the empty file, and that of ``test content`` in the book Pro Git, chapter 10.2."""
     assert git_blob_id(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
     assert git_blob_id(b"test content\n") == "d670460b4b4aece5915caf5c68d12f560a9fe3e4"
 
 
-def test_wrong_checksum_names_both_and_leaves_nothing(source: Corpus, tmp_path: Path) -> None:
+def test_wrong_checksum_names_both_and_leaves_nothing(source, tmp_path):
     first, second, third = source.downloads
     forged = replace(
         source, downloads=(first, replace(second, checksum="sha256:" + "0" * 64), third)
@@ -168,7 +168,7 @@ def test_failed_download_goes_on_where_it_stopped(source, server, tmp_path):
     assert fetch(source, tmp_path / "data", quiet) == (2, 1)
 
 
-def test_truncated_answer_is_refused(source: Corpus, server: Server, tmp_path: Path) -> None:
+def test_truncated_answer_is_refused(source, server, tmp_path):
     server.cut_short = True
     with pytest.raises(DataError, match=r"cannot download http.*/all/a-dev"):
         fetch(source, tmp_path / "data", quiet)
@@ -178,12 +178,12 @@ def test_truncated_answer_is_refused(source: Corpus, server: Server, tmp_path: P
 @pytest.mark.parametrize(
     "url", ["http://[::1", "http://", "http:///x", "x", "ftp://x/y", "file:///x"]
 )
-def test_only_web_addresses_are_taken(source: Corpus, tmp_path: Path, url: str) -> None:
+def test_only_web_addresses_are_taken(source, tmp_path, url):
     with pytest.raises(DataError, match=f"begins with https.*{re.escape(url)}"):
         fetch(replace(source, downloads=(Download(url, None, "toy/x"),)), tmp_path, quiet)
 
 
-def test_verify_tells_missing_from_corrupt(source: Corpus, tmp_path: Path) -> None:
+def test_verify_tells_missing_from_corrupt(source, tmp_path):
     fetch(source, tmp_path, quiet)
     (tmp_path / "toy/all/a-dev").unlink()
     (tmp_path / "toy/c-test").write_bytes(b"")
@@ -230,12 +230,12 @@ def test_commands_fetch_verify_and_list(source, tmp_path, monkeypatch, capsys):
         ("verify", "nothing", "there are: .*, iwslt2017, iwslt2017@hub, "),
     ],
 )
-def test_commands_refuse(tmp_path: Path, action: str, corpus: str | None, message: str) -> None:
+def test_commands_refuse(tmp_path, action, corpus, message):
     with pytest.raises(DataError, match=message):
         commands.run(action, corpus, tmp_path)
 
 
-def test_sigmorphon_lists_the_used_files_and_no_stub() -> None:
+def test_sigmorphon_lists_the_used_files_and_no_stub():
     paths = [str(one.path) for one in declared_corpora()["sigmorphon2018"].downloads]
     endings = ("-train-high", "-train-medium", "-dev", "-test")
     counts = [sum(path.endswith(ending) for path in paths) for ending in endings]
@@ -246,7 +246,7 @@ def test_sigmorphon_lists_the_used_files_and_no_stub() -> None:
     assert "conll2018/task1/surprise/english-train-high" in paths
 
 
-def test_treebanks_are_pinned_to_tags_and_lie_where_the_reader_looks() -> None:
+def test_treebanks_are_pinned_to_tags_and_lie_where_the_reader_looks():
     treebanks = [one for one in declared_corpora().values() if isinstance(one, TreebankFiles)]
     fetched = [one for one in treebanks if one.downloads]
     assert {one.treebank for one in fetched} == {
@@ -260,7 +260,7 @@ def test_treebanks_are_pinned_to_tags_and_lie_where_the_reader_looks() -> None:
         assert all(str(one.path).startswith(corpus.folder + "/") for one in corpus.downloads)
 
 
-def test_every_declared_file_has_a_plain_path_and_a_checksum() -> None:
+def test_every_declared_file_has_a_plain_path_and_a_checksum():
     for corpus in declared_corpora().values():
         for one in corpus.downloads:
             if one.path is not None:

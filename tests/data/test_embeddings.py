@@ -27,19 +27,19 @@ def placed(glove: Path, cache: Path, words: Vocabulary = VOCABULARY, seed: int =
     return place_vectors(words, GLOVE, seed, glove_vectors(glove, words, 2, cache))
 
 
-def test_only_the_vocabulary_is_read_and_the_first_counts(glove: Path) -> None:
+def test_only_the_vocabulary_is_read_and_the_first_counts(glove):
     found = read_glove(glove, VOCABULARY, 2)
     assert found.rows.tolist() == [4, 6, 7]
     assert found.vectors.tolist() == [[5.0, 6.0], [pytest.approx(0.3), 4.0], [1.0, -2.5]]
     assert found.vectors.dtype == torch.float32
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_word(glove: Path) -> None:
+def test_a_byte_order_mark_is_no_part_of_the_first_word(glove):
     glove.write_bytes(b"\xef\xbb\xbf" + glove.read_bytes())
     test_only_the_vocabulary_is_read_and_the_first_counts(glove)
 
 
-def test_other_words_are_drawn_and_padding_is_zero(glove: Path, tmp_path: Path) -> None:
+def test_other_words_are_drawn_and_padding_is_zero(glove, tmp_path):
     vectors = placed(glove, tmp_path)
     assert vectors[4].tolist() == [5.0, 6.0]
     assert vectors[0].tolist() == [0.0, 0.0]
@@ -50,7 +50,7 @@ def test_other_words_are_drawn_and_padding_is_zero(glove: Path, tmp_path: Path) 
     assert torch.equal((vectors != other).all(1).nonzero()[:, 0], torch.tensor([1, 2, 3, 5]))
 
 
-def test_random_vectors_have_the_deviation() -> None:
+def test_random_vectors_have_the_deviation():
     large = Vocabulary([*SPECIALS, *map(str, range(20_000))])
     vectors = place_vectors(large, RANDOM, 0, None)
     assert vectors.shape == (20_004, 3)
@@ -58,7 +58,7 @@ def test_random_vectors_have_the_deviation() -> None:
     assert vectors[1:].mean().item() == pytest.approx(0.0, abs=0.02)
 
 
-def test_what_was_read_is_cached(glove: Path, tmp_path: Path) -> None:
+def test_what_was_read_is_cached(glove, tmp_path):
     cache = tmp_path / "cache"
     first = placed(glove, cache)
     (stored,) = cache.glob("glove-*/*.safetensors")
@@ -68,7 +68,7 @@ def test_what_was_read_is_cached(glove: Path, tmp_path: Path) -> None:
     assert stored.stat().st_mtime_ns == written
 
 
-def test_no_damaged_byte_of_the_cache_is_used(glove: Path, tmp_path: Path) -> None:
+def test_no_damaged_byte_of_the_cache_is_used(glove, tmp_path):
     cache = tmp_path / "cache"
     expected = placed(glove, cache)
     content = glove_fingerprint(glove, cache)
@@ -83,7 +83,7 @@ def test_no_damaged_byte_of_the_cache_is_used(glove: Path, tmp_path: Path) -> No
             assert stored.read_bytes() == whole
 
 
-def test_cache_follows_file_vocabulary_and_dimension(glove: Path, tmp_path: Path) -> None:
+def test_cache_follows_file_vocabulary_and_dimension(glove, tmp_path):
     cache = tmp_path / "cache"
     placed(glove, cache)
     smaller = Vocabulary([*SPECIALS, "cat", "dog"])
@@ -94,7 +94,7 @@ def test_cache_follows_file_vocabulary_and_dimension(glove: Path, tmp_path: Path
     assert len(list(cache.glob("glove-*/*.safetensors"))) == 3
 
 
-def test_fingerprint_is_of_the_content(glove: Path, tmp_path: Path) -> None:
+def test_fingerprint_is_of_the_content(glove, tmp_path):
     content = sha256_of(glove.read_bytes())
     assert glove_fingerprint(glove, tmp_path / "cache") == content
     assert glove_fingerprint(glove, tmp_path / "cache") == content
@@ -116,13 +116,13 @@ def test_fingerprint_is_of_the_content(glove: Path, tmp_path: Path) -> None:
         ("the 1 2\n", "vectors.txt holds no word of the vocabulary \\(8 words\\)"),
     ],
 )
-def test_malformed_files_are_refused(glove: Path, text: str, message: str) -> None:
+def test_malformed_files_are_refused(glove, text, message):
     glove.write_text(text)
     with pytest.raises(DataError, match=message):
         read_glove(glove, VOCABULARY, 2)
 
 
-def test_absent_vectors_name_the_choices(tmp_path: Path) -> None:
+def test_absent_vectors_name_the_choices(tmp_path):
     with pytest.raises(
         DataError, match=r"none.txt of data\.glove is missing: .*model\.vectors=random"
     ):

@@ -47,7 +47,7 @@ def parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     return write
 
 
-def test_rows_become_the_plain_files_that_the_reader_finds(parquet: Write, tmp_path: Path) -> None:
+def test_rows_become_the_plain_files_that_the_reader_finds(parquet, tmp_path):
     hub = replace(ROMANIAN.hub, sizes={"train": 5, "test": 3}, first={"test": 3})
     corpus, data = replace(ROMANIAN, hub=hub), tmp_path / "data"
     for pattern in hub.files.values():
@@ -71,7 +71,7 @@ def test_rows_become_the_plain_files_that_the_reader_finds(parquet: Write, tmp_p
         assert verify(corpus, data, hub=hub).corrupt == ["wmt16_ro_en/dev.ro"]
 
 
-def test_wrong_sizes_and_rows_are_refused(parquet: Write, tmp_path: Path) -> None:
+def test_wrong_sizes_and_rows_are_refused(parquet, tmp_path):
     pattern = ROMANIAN.hub.files["train"]
     folder = parquet(pattern, [{"translation": row} for row in ROWS])
     with pytest.raises(DataError, match=r"train\.ro has 5 lines, the corpus has 604217 to 616423$"):
@@ -83,7 +83,7 @@ def test_wrong_sizes_and_rows_are_refused(parquet: Write, tmp_path: Path) -> Non
         fetch_from_hub(ROMANIAN, tmp_path / "data", quiet, tmp_path / "nowhere")
 
 
-def test_a_file_that_is_damaged_in_the_middle_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_damaged_in_the_middle_is_named(tmp_path):
     path = tmp_path / "hub" / SNLI.hub.files["train"].replace("*", "0")
     path.parent.mkdir(parents=True)
     rows = pa.Table.from_pylist([PAIR | {"premise": f"{n}"} for n in range(1000)])
@@ -103,7 +103,7 @@ def test_without_a_network_the_hub_is_named(tmp_path, monkeypatch):
         fetch_from_hub(SNLI, tmp_path / "data", quiet)
 
 
-def test_the_official_finnish_test_set_is_taken_without_its_second_half() -> None:
+def test_the_official_finnish_test_set_is_taken_without_its_second_half():
     hub = declared_corpora()["wmt16_fi"].hub
     assert hub.first["test"] == hub.sizes["test"] == 3_000
 
@@ -120,7 +120,7 @@ def test_pairs_become_the_files_of_the_archives(parquet, tmp_path, corpus):
     assert read.train[0].premise == ("A", "dog", "runs", ".")
 
 
-def test_parses_and_names_are_kept(tmp_path: Path) -> None:
+def test_parses_and_names_are_kept(tmp_path):
     (path,) = MULTINLI.write_hub_split("train", [PARSED], tmp_path)
     row = json.loads(path.read_text())
     assert (row["pairID"], row["gold_label"]) == ("63735n", "contradiction")
@@ -128,7 +128,7 @@ def test_parses_and_names_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("label", [3, -2, None, "neutral"])
-def test_malformed_labels_are_named(tmp_path: Path, label: object) -> None:
+def test_malformed_labels_are_named(tmp_path, label):
     with pytest.raises(DataError, match=r"nyu-mll/multi_nli train, row 1: label: expected -1"):
         MULTINLI.write_hub_split("train", [PAIR, PAIR | {"label": label}], tmp_path)
     assert not list(tmp_path.rglob("*.jsonl"))

@@ -57,7 +57,7 @@ def corpora(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_snli_keeps_labeled_pairs_of_each_part(corpora: Path) -> None:
+def test_snli_keeps_labeled_pairs_of_each_part(corpora):
     corpus = load_nli(SNLI, corpora, ANY)
     for part in ("train", "dev", "test"):
         (example,) = getattr(corpus, part)
@@ -66,7 +66,7 @@ def test_snli_keeps_labeled_pairs_of_each_part(corpora: Path) -> None:
     assert load_nli(SNLI, corpora / "snli_1.0", ANY) == corpus
 
 
-def test_fingerprint_follows_every_file(corpora: Path) -> None:
+def test_fingerprint_follows_every_file(corpora):
     before = fingerprint(archive_files(SNLI, corpora))
     for part in ("train", "dev", "test"):
         path = corpora / "snli_1.0" / f"snli_1.0_{part}.jsonl"
@@ -77,7 +77,7 @@ def test_fingerprint_follows_every_file(corpora: Path) -> None:
     assert fingerprint(archive_files(SNLI, corpora)) == before
 
 
-def test_multinli_halves_follow_the_hash_of_the_pair(corpora: Path) -> None:
+def test_multinli_halves_follow_the_hash_of_the_pair(corpora):
     corpus = load_nli(MULTINLI, corpora, ANY)
     by_hash = sorted(range(7), key=lambda number: sha256(f"p{number}".encode()).hexdigest())
     assert [example.pair_id for example in corpus.dev] == [f"p{n}" for n in sorted(by_hash[:4])]
@@ -86,7 +86,7 @@ def test_multinli_halves_follow_the_hash_of_the_pair(corpora: Path) -> None:
 
 
 @given(st.lists(st.text(max_size=3), unique=True, max_size=20))
-def test_halves_are_equal_and_do_not_depend_on_the_order(names: list[str]) -> None:
+def test_halves_are_equal_and_do_not_depend_on_the_order(names):
     examples = [NliExample(name, ("a",), ("b",), 0) for name in names]
     first, second = halves(examples)
     assert len(first) - len(second) == len(names) % 2
@@ -99,13 +99,13 @@ def names_of(example: NliExample) -> str:
     return example.pair_id
 
 
-def test_halves_refuse_duplicate_names() -> None:
+def test_halves_refuse_duplicate_names():
     example = NliExample("p9", ("a",), ("b",), 0)
     with pytest.raises(DataError, match="duplicates: \\['p9'\\]"):
         halves([example, example])
 
 
-def test_provided_words_are_those_of_the_parse(tmp_path: Path) -> None:
+def test_provided_words_are_those_of_the_parse(tmp_path):
     path = write_lines(tmp_path / "x.jsonl", [PARSED, RECORD])
     parsed, plain = read_file(path, ANY)
     assert parsed.premise == ("Two", "dogs", "do", "n't", "run", ".")
@@ -113,7 +113,7 @@ def test_provided_words_are_those_of_the_parse(tmp_path: Path) -> None:
     assert LABELS[parsed.label] == "contradiction"
 
 
-def test_punctuation_rule_and_lower_case(tmp_path: Path) -> None:
+def test_punctuation_rule_and_lower_case(tmp_path):
     path = write_lines(tmp_path / "x.jsonl", [PARSED])
     (example,) = read_file(path, NliReading("punctuation", True, False))
     assert example.premise == ("two", "dogs", "do", "n't", "run", ".")
@@ -130,18 +130,18 @@ def test_punctuation_rule_and_lower_case(tmp_path: Path) -> None:
         ("", []),
     ],
 )
-def test_punctuation_words(sentence: str, words: list[str]) -> None:
+def test_punctuation_words(sentence, words):
     assert punctuation_words(sentence) == words
 
 
 @given(st.text(alphabet="abnts3.,'’-:! ", max_size=25))
-def test_punctuation_words_lose_nothing_and_are_stable(sentence: str) -> None:
+def test_punctuation_words_lose_nothing_and_are_stable(sentence):
     words = punctuation_words(sentence)
     assert "".join(words) == "".join(sentence.split())
     assert punctuation_words(" ".join(words)) == words
 
 
-def test_words_of_a_parse_skip_brackets_only(tmp_path: Path) -> None:
+def test_words_of_a_parse_skip_brackets_only(tmp_path):
     record = PARSED | {"sentence1_binary_parse": "( ( ( -LRB- a ) (x ) . )"}
     (example,) = read_file(write_lines(tmp_path / "x.jsonl", [record]), ANY)
     assert example.premise == ("-LRB-", "a", "(x", ".")
@@ -164,21 +164,21 @@ LONG = json.dumps(RECORD | {"sentence2": "a " * 1001}).encode()
         (LONG, r"the hypothesis has 1,001 words.*data\.max_words"),
     ],
 )
-def test_malformed_lines_are_named(tmp_path: Path, line: bytes, message: str) -> None:
+def test_malformed_lines_are_named(tmp_path, line, message):
     path = write_lines(tmp_path / "x.jsonl", [RECORD])
     path.write_bytes(path.read_bytes() + line + b"\n")
     with pytest.raises(DataError, match=rf"x\.jsonl:2: {message}"):
         read_file(path, ANY)
 
 
-def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_skipped(tmp_path):
     path = write_lines(tmp_path / "x.jsonl", [RECORD])
     expected = read_file(path, ANY)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert read_file(path, ANY) == expected
 
 
-def test_files_without_labels_or_missing_are_refused(tmp_path: Path) -> None:
+def test_files_without_labels_or_missing_are_refused(tmp_path):
     path = write_lines(tmp_path / "x.jsonl", [named(1, gold_label="-")])
     with pytest.raises(DataError, match=r"x.jsonl holds no labeled pair"):
         read_file(path, ANY)
@@ -186,14 +186,14 @@ def test_files_without_labels_or_missing_are_refused(tmp_path: Path) -> None:
         load_nli(SNLI, tmp_path, ANY)
 
 
-def test_an_incomplete_corpus_is_refused_before_reading(corpora: Path) -> None:
+def test_an_incomplete_corpus_is_refused_before_reading(corpora):
     (corpora / "snli_1.0" / "snli_1.0_train.jsonl").write_text("broken")
     (corpora / "snli_1.0" / "snli_1.0_test.jsonl").unlink()
     with pytest.raises(DataError, match=r"missing: .*snli_1.0_test.jsonl"):
         load_nli(SNLI, corpora, ANY)
 
 
-def test_sizes(corpora: Path) -> None:
+def test_sizes(corpora):
     with pytest.raises(
         DataError, match=r"snli train: 1 labeled pairs, .* has 549367; .*data\.check_size=false"
     ):
@@ -204,7 +204,7 @@ def test_sizes(corpora: Path) -> None:
         check_size(MULTINLI, "dev_matched", 9814, NliReading())
 
 
-def test_long_inputs_are_measured_by_prediction_alone() -> None:
+def test_long_inputs_are_measured_by_prediction_alone():
     """Advice about training pairs would not help: an input is not left out."""
     lengths: list[int] = []
     lines = [(1, "a " * 1200 + "\tb")]
@@ -212,7 +212,7 @@ def test_long_inputs_are_measured_by_prediction_alone() -> None:
     assert lengths == [len(pair.premise), 1] == [1200, 1]
 
 
-def test_long_training_pairs_are_left_out_where_that_is_asked_for(corpora: Path) -> None:
+def test_long_training_pairs_are_left_out_where_that_is_asked_for(corpora):
     train = corpora / "multinli_1.0" / "multinli_1.0_train.jsonl"
     write_lines(train, [named(1), named(2, sentence1="a " * 2000), named(3, sentence2="a b c d e")])
     reading = NliReading(check_size=False, max_words=4)

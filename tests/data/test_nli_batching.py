@@ -18,7 +18,7 @@ def pairs() -> EncodedPairs:
     return EncodedPairs(EXAMPLES, VOCABULARY)
 
 
-def test_collate_pads_both_sentences(pairs: EncodedPairs) -> None:
+def test_collate_pads_both_sentences(pairs):
     batch = pairs.collate([1, 0, 2])
     assert len(batch) == 3
     assert batch.premise.tolist() == [[5, 0, 0], [4, 5, 6], [1, 0, 0]]
@@ -31,12 +31,12 @@ def test_collate_pads_both_sentences(pairs: EncodedPairs) -> None:
         assert getattr(batch, name).dtype == torch.long
 
 
-def test_collate_is_as_wide_as_its_longest(pairs: EncodedPairs) -> None:
+def test_collate_is_as_wide_as_its_longest(pairs):
     batch = pairs.collate([2])
     assert (batch.premise.shape, batch.hypothesis.shape) == ((1, 1), (1, 2))
 
 
-def test_to_moves_every_field_but_those_read_on_the_host(pairs: EncodedPairs) -> None:
+def test_to_moves_every_field_but_those_read_on_the_host(pairs):
     batch = pairs.collate([0, 1])
     moved = batch.to("meta")
     for name in NliBatch.__dataclass_fields__:
@@ -45,6 +45,6 @@ def test_to_moves_every_field_but_those_read_on_the_host(pairs: EncodedPairs) ->
         assert getattr(moved, name).shape == getattr(batch, name).shape
 
 
-def test_sort_keys_order_by_premise_then_hypothesis(pairs: EncodedPairs) -> None:
+def test_sort_keys_order_by_premise_then_hypothesis(pairs):
     assert ordered_batches(pairs.sort_keys, 1) == [[2], [1], [0]]
     assert EncodedPairs([], VOCABULARY).sort_keys == []

@@ -38,7 +38,7 @@ def test_every_file_of_a_test_set_loses_the_same_pairs(corpus, tmp_path):
         assert pruned.splits[split] == corpus.splits[split]
 
 
-def test_models_and_metrics_read_the_pruned_pairs(corpus: ParallelCorpus, tmp_path: Path) -> None:
+def test_models_and_metrics_read_the_pruned_pairs(corpus, tmp_path):
     pruned = prune_tests(corpus, TextSettings(), 2, tmp_path / "cache")
     prepared = prepare(pruned, TextSettings(), EncodingSettings(), tmp_path / "cache")
     ids = [prepared.target.decode(pair.target) for pair in prepared.splits["test"]]
@@ -54,7 +54,7 @@ def test_limits_are_told_apart_and_none_changes_nothing(corpus, tmp_path):
     assert len(list(read_pairs(four.splits["test"]))) == len(SOURCES)
 
 
-def test_tokens_are_counted_after_tokenization(corpus: ParallelCorpus, tmp_path: Path) -> None:
+def test_tokens_are_counted_after_tokenization(corpus, tmp_path):
     for path, line in zip(corpus.splits["test"], ("ja!", "yes!"), strict=True):
         path.write_text(f"{line}\n{line[:-1]}\n", "utf-8")
     plain = ParallelCorpus("own", "de", "en", corpus.splits, False, "f" * 8)
@@ -62,7 +62,7 @@ def test_tokens_are_counted_after_tokenization(corpus: ParallelCorpus, tmp_path:
     assert list(read_pairs(pruned.splits["test"])) == [("ja", "yes")]
 
 
-def test_a_test_set_is_never_emptied(corpus: ParallelCorpus, tmp_path: Path) -> None:
+def test_a_test_set_is_never_emptied(corpus, tmp_path):
     corpus.splits["test"].source.write_text("ein sehr großes haus\n" * 4, "utf-8")
     with pytest.raises(DataError, match=r"max_test_length=2 leaves no pair of test"):
         prune_tests(corpus, TextSettings(), 2, tmp_path / "cache")

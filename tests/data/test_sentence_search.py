@@ -9,17 +9,17 @@ from repro.data.vocabulary import SPECIALS, Vocabulary
     "text",
     ["It &apos;s Otto ’s law !", "it's Otto's LAW", "It ' s ottos law .", " itsottoslaw\u00a0"],
 )
-def test_a_key_does_not_depend_on_case_tokens_and_marks(text: str) -> None:
+def test_a_key_does_not_depend_on_case_tokens_and_marks(text):
     assert sentence_key(text) == "itsottoslaw"
 
 
-def test_the_first_preferred_name_wins() -> None:
+def test_the_first_preferred_name_wins():
     assert preference(["b.", "c"], ["a", "B", "c"]) == 1
     assert preference([], ["a"]) == preference(["b"], ["a"]) == 1
     assert preference(["a"], []) == 0
 
 
-def test_pairs_are_found_by_either_side_in_subwords() -> None:
+def test_pairs_are_found_by_either_side_in_subwords():
     source = Vocabulary([*SPECIALS, "Bau@@", "m", "im", "Garten", ".", "<SINK>"])
     target = Vocabulary([*SPECIALS, "tree", "in", "bloom"])
 
@@ -41,7 +41,7 @@ def test_pairs_are_found_by_either_side_in_subwords() -> None:
     assert by_digest == {digests[0]: 1, digests[1]: 2}
 
 
-def test_a_digest_stands_for_its_sentence() -> None:
+def test_a_digest_stands_for_its_sentence():
     digest = sentence_digest("It's Otto's law.")
     assert digest == sentence_digest("its OTTOS law") == sentence_digest(digest)
     assert preference(["It 's Otto ’s law"], ["a", digest]) == 1

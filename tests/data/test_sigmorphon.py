@@ -13,7 +13,7 @@ def write(path: Path, content: bytes) -> Path:
     return path
 
 
-def test_reads_lines_as_they_are(tmp_path: Path) -> None:
+def test_reads_lines_as_they_are(tmp_path):
     text = "draw\tdrawn\tV;V.PTCP;PST\nrun up\tran up \tV;PST\na\u2028b\tü\u0308\tN\n"
     path = write(tmp_path / "english-dev", text.encode())
     assert read_file(path, "english") == [
@@ -26,7 +26,7 @@ def test_reads_lines_as_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"a\tb\tN\r\nc\td\tV\r\n", b"a\tb\tN\nc\td\tV", b"\xef\xbb\xbfa\tb\tN\nc\td\tV\n"]
 )
-def test_files_of_other_systems_are_read(tmp_path: Path, content: bytes) -> None:
+def test_files_of_other_systems_are_read(tmp_path, content):
     read = read_file(write(tmp_path / "x-dev", content), "x")
     assert [(e.lemma, e.form, e.tags) for e in read] == [("a", "b", ("N",)), ("c", "d", ("V",))]
 
@@ -45,18 +45,18 @@ def test_files_of_other_systems_are_read(tmp_path: Path, content: bytes) -> None
         (b"draw\t\xff\tV", r"not UTF-8 \(byte 6\)"),
     ],
 )
-def test_malformed_line_is_named(tmp_path: Path, line: bytes, expected: str) -> None:
+def test_malformed_line_is_named(tmp_path, line, expected):
     path = write(tmp_path / "english-dev", b"a\tb\tN\n" + line + b"\nc\td\tN\n")
     with pytest.raises(DataError, match=rf"english-dev:2: .*{expected}"):
         read_file(path, "english")
 
 
-def test_empty_files_are_named(tmp_path: Path) -> None:
+def test_empty_files_are_named(tmp_path):
     with pytest.raises(DataError, match="english-dev is empty"):
         read_file(write(tmp_path / "english-dev", b""), "english")
 
 
-def test_source_and_target_symbols_round_trip() -> None:
+def test_source_and_target_symbols_round_trip():
     example = Inflection("english", "draw up", "drew up", ("V", "PST"))
     source = source_tokens(example)
     assert source == ["<lang:english>", "<tag:V>", "<tag:PST>", *"draw up"]
@@ -65,17 +65,17 @@ def test_source_and_target_symbols_round_trip() -> None:
     assert "".join(decoded) == example.form
 
 
-def test_languages_of_a_setting(corpus: Path) -> None:
+def test_languages_of_a_setting(corpus):
     assert load(corpus, "medium").languages == ["alban", "english", "telug"]
     assert load(corpus, "high").languages == ["alban", "english"]
 
 
 @pytest.mark.parametrize("inside", [".", "conll2018", "conll2018/task1"])
-def test_data_dir_may_be_any_of_three_folders(corpus: Path, inside: str) -> None:
+def test_data_dir_may_be_any_of_three_folders(corpus, inside):
     assert load(corpus / inside, "high") == load(corpus, "high")
 
 
-def test_load_joins_languages_in_order(corpus: Path) -> None:
+def test_load_joins_languages_in_order(corpus):
     loaded = load(corpus, "high", ["english", "alban", "english"])
     assert loaded.languages == ["alban", "english"]
     assert [example.form for example in loaded.train] == ["train-high", "train-high"]
@@ -83,7 +83,7 @@ def test_load_joins_languages_in_order(corpus: Path) -> None:
     assert loaded.test[1] == Inflection("english", "english", "test", ("V", "test"))
 
 
-def test_fingerprint_follows_exactly_the_files_that_were_read(corpus: Path) -> None:
+def test_fingerprint_follows_exactly_the_files_that_were_read(corpus):
     before = load(corpus, "high", ["alban"]).fingerprint
     task = corpus / "conll2018" / "task1"
     (task / "surprise" / "english-dev").write_text("x\ty\tN\n", encoding="utf-8")
@@ -111,7 +111,7 @@ def test_wrong_choices_are_named(corpus, setting, languages, message):
         load(corpus, setting, languages)
 
 
-def test_missing_corpus_names_folder_and_remedy(tmp_path: Path) -> None:
+def test_missing_corpus_names_folder_and_remedy(tmp_path):
     with pytest.raises(DataError, match=rf"in {tmp_path}/none .*repro data fetch sigmorphon2018"):
         load(tmp_path / "none", "high")
     (tmp_path / "all").mkdir()
@@ -119,7 +119,7 @@ def test_missing_corpus_names_folder_and_remedy(tmp_path: Path) -> None:
         load(tmp_path, "high")
 
 
-def test_training_data_without_test_data_is_incomplete(corpus: Path) -> None:
+def test_training_data_without_test_data_is_incomplete(corpus):
     (corpus / "conll2018" / "task1" / "all" / "alban-test").unlink()
     with pytest.raises(
         DataError, match=r"has no alban-test; .* found alban-train-\w+, alban-dev.*data fetch"

@@ -20,11 +20,11 @@ SENTENCES = parse_conllu(demo_texts("UD_Demo-Initial", 1)["dev"].encode(), Path(
         ("3.", "NUM"), ("NUM", "num"), (".", "."), ("F1", "f1"), ("", ""), ("\u0663", "\u0663"),
     ],
 )  # fmt: skip
-def test_forms_are_lower_case_and_numbers_one_word(form: str, expected: str) -> None:
+def test_forms_are_lower_case_and_numbers_one_word(form, expected):
     assert normalize(form) == expected
 
 
-def test_frequencies_are_counts_of_normalized_words() -> None:
+def test_frequencies_are_counts_of_normalized_words():
     encoder = TreeEncoder.build(SENTENCES, "UPOS")
     forms = [normalize(form) for s in SENTENCES for form in s.column("FORM")]
     for token, count in zip(encoder.words.tokens[4:], encoder.frequency[4:], strict=True):
@@ -33,13 +33,13 @@ def test_frequencies_are_counts_of_normalized_words() -> None:
     assert set(encoder.tags.tokens[4:]) == {tag for s in SENTENCES for tag in s.column("UPOS")}
 
 
-def test_unseen_words_and_tags_are_unknown() -> None:
+def test_unseen_words_and_tags_are_unknown():
     encoder = TreeEncoder.build(SENTENCES[:1], "UPOS")
     strange = parse_conllu(b"1\tzzz\t_\tODD\t_\t_\t0\t_\t_\t_\n\n", Path("x"))[0]
     assert encoder.encode(strange) == Tree([Vocabulary.UNK], [Vocabulary.UNK], [0])
 
 
-def test_the_root_comes_first_and_padding_last() -> None:
+def test_the_root_comes_first_and_padding_last():
     batch = collate_trees([Tree([7, 8], [5, 6], [2, 0]), Tree([9], [5], [0])], [1, 0])
     assert batch.words.tolist() == [[Vocabulary.BOS, 9, 0], [Vocabulary.BOS, 7, 8]]
     assert batch.tags.tolist() == [[Vocabulary.BOS, 5, 0], [Vocabulary.BOS, 5, 6]]

@@ -25,14 +25,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "ud-treebanks-v9.9" / NAME
 
 
-def test_splits_are_found_by_release_and_treebank(folder: Path) -> None:
+def test_splits_are_found_by_release_and_treebank(folder):
     loaded = load_treebank(folder, TITLE)
     assert loaded.name == f"{NAME} 9.9"
     assert [len(part) for part in (loaded.train, loaded.dev, loaded.test)] == [300, 80, 80]
     assert loaded.dev[0].identifier == "dev-1"
 
 
-def test_the_fingerprint_follows_the_files(folder: Path) -> None:
+def test_the_fingerprint_follows_the_files(folder):
     before = load_treebank(folder, TITLE).fingerprint
     assert load_treebank(folder, TITLE).fingerprint == before
     (path,) = folder.glob("*-ud-test.conllu")
@@ -40,7 +40,7 @@ def test_the_fingerprint_follows_the_files(folder: Path) -> None:
     assert load_treebank(folder, TITLE).fingerprint != before
 
 
-def test_a_split_is_one_file(folder: Path) -> None:
+def test_a_split_is_one_file(folder):
     (path,) = folder.glob("*-ud-test.conllu")
     (folder / "other-ud-test.conllu").write_bytes(path.read_bytes())
     for _ in range(2):
@@ -51,7 +51,7 @@ def test_a_split_is_one_file(folder: Path) -> None:
             found.unlink()
 
 
-def test_without_validation_data_every_tenth_training_sentence_is_held_out(folder: Path) -> None:
+def test_without_validation_data_every_tenth_training_sentence_is_held_out(folder):
     whole = load_treebank(folder, TITLE)
     (path,) = folder.glob("*-ud-dev.conllu")
     path.unlink()

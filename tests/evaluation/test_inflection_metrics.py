@@ -35,7 +35,7 @@ def recursive_distance(first: str, second: str) -> int:
 
 
 @given(short, short)
-def test_levenshtein_equals_the_recursion(first: str, second: str) -> None:
+def test_levenshtein_equals_the_recursion(first, second):
     assert levenshtein(first, second) == recursive_distance(first, second)
 
 
@@ -43,7 +43,7 @@ def test_levenshtein_equals_the_recursion(first: str, second: str) -> None:
     ("first", "second", "distance"),
     [("kitten", "sitting", 3), ("", "abc", 3), ("ü", "u\u0308", 2), ("drew", "drawed", 3)],
 )
-def test_levenshtein_of_known_pairs(first: str, second: str, distance: int) -> None:
+def test_levenshtein_of_known_pairs(first, second, distance):
     assert levenshtein(first, second) == levenshtein(second, first) == distance
 
 
@@ -52,12 +52,12 @@ def scores(examples: list[Inflection], predicted: list[str]) -> dict[str, float]
     return {name.removeprefix("dev/"): value for name, value in values.items()}
 
 
-def test_accuracy_is_exact_match_without_normalization() -> None:
+def test_accuracy_is_exact_match_without_normalization():
     gold = [Inflection("german", str(n), form, ("N",)) for n, form in enumerate(["a", "ü", "c"])]
     assert scores(gold, ["a", "u\u0308", "C"])["accuracy"] == pytest.approx(100 / 3)
 
 
-def test_scores_by_language_and_macro_average() -> None:
+def test_scores_by_language_and_macro_average():
     found = scores(EXAMPLES, ["drew", "drawed", "Häuser", "Tage", "Tages", ""])
     assert (found["accuracy/english"], found["accuracy/german"]) == (50.0, 50.0)
     assert (found["levenshtein/english"], found["levenshtein/german"]) == (1.0, 1.0)
@@ -67,7 +67,7 @@ def test_scores_by_language_and_macro_average() -> None:
     }  # fmt: skip
 
 
-def test_certificates_are_averaged_over_languages() -> None:
+def test_certificates_are_averaged_over_languages():
     gold = [Inflection(name, "a", "b", ("N",)) for name in ("en", "de", "en", "en", "en")]
     holds = [True, False, False, False, True]
     forms = InflectedForms(gold, ["b"] * 5, {"single": holds})
@@ -75,7 +75,7 @@ def test_certificates_are_averaged_over_languages() -> None:
     assert METRICS["certified"].count(forms) is None
 
 
-def test_of_duplicates_the_last_gold_and_the_last_guess_count_once() -> None:
+def test_of_duplicates_the_last_gold_and_the_last_guess_count_once():
     tags = ("V", "PST")
     gold = [
         Inflection("english", "dream", "dreamed", tags),
@@ -87,7 +87,7 @@ def test_of_duplicates_the_last_gold_and_the_last_guess_count_once() -> None:
     assert scores(gold, ["x", "dreamt", "burnt"])["accuracy"] == 100.0
 
 
-def test_statistics_are_those_of_each_language() -> None:
+def test_statistics_are_those_of_each_language():
     gold = [*reversed(EXAMPLES), Inflection("english", "draw", "drew", ("V", "PST"))]
     predicted = ["Tag", "Tags", "", "Häuser", "drawn", "drew", "drawed"]  # the last one counts
     found = score_outputs("test", InflectedForms(gold, predicted))
@@ -97,13 +97,13 @@ def test_statistics_are_those_of_each_language() -> None:
     assert found.values["test/accuracy"] == 62.5
 
 
-def test_same_lemma_and_tags_of_two_languages_are_two_items() -> None:
+def test_same_lemma_and_tags_of_two_languages_are_two_items():
     gold = [Inflection("dutch", "a", "b", ("N",)), Inflection("german", "a", "c", ("N",))]
     found = scores(gold, ["b", "b"])
     assert (found["accuracy/dutch"], found["accuracy/german"]) == (100.0, 0.0)
 
 
-def test_metric_names_are_known() -> None:
+def test_metric_names_are_known():
     named = scores(EXAMPLES, [example.form for example in EXAMPLES])
     assert len(named) == 6
     assert {metric_of(f"dev/{name}").name for name in named} == {"accuracy", "levenshtein"}

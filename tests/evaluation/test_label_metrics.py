@@ -12,7 +12,7 @@ def named(numbers: list[int]) -> list[str]:
     return [NAMES[number] for number in numbers]
 
 
-def test_scores_by_hand() -> None:
+def test_scores_by_hand():
     values = score_outputs("dev", Labels(named([0, 0, 0, 2, 2]), named([0, 1, 0, 2, 0]))).values
     assert values == {
         "dev/label_accuracy": pytest.approx(60.0),
@@ -22,7 +22,7 @@ def test_scores_by_hand() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1))
-def test_accuracy_is_the_mean_recall_weighted_by_frequency(rows: list[tuple[int, int]]) -> None:
+def test_accuracy_is_the_mean_recall_weighted_by_frequency(rows):
     gold, guesses = (named(list(side)) for side in zip(*rows, strict=True))
     values = score_outputs("test", Labels(gold, guesses)).values
     weighted = sum(values[f"test/label_recall/{n}"] * gold.count(n) for n in set(gold)) / len(rows)

@@ -5,54 +5,54 @@ from repro.evaluation.metrics import METRICS, metric_of
 from repro.version import __version__
 
 
-def test_registry_holds_every_metric_under_its_name() -> None:
+def test_registry_holds_every_metric_under_its_name():
     assert all(metric.name == name for name, metric in METRICS.items())
     assert {"accuracy", "levenshtein", "loss", "certified", "single"} <= set(METRICS)
     assert {"attention_nonzeros", "output_nonzeros", "tokens_per_second"} <= set(METRICS)
 
 
-def test_signatures_are_distinct() -> None:
+def test_signatures_are_distinct():
     assert len({metric.signature for metric in METRICS.values()}) == len(METRICS)
 
 
 @pytest.mark.parametrize("name", sorted(METRICS))
-def test_signatures_are_choices_and_the_version(name: str) -> None:
+def test_signatures_are_choices_and_the_version(name):
     head, *choices = METRICS[name].signature.split("|")
     assert head
     assert all(len(choice.split(":")) == 2 for choice in choices)
     assert choices[-1] == f"v:{__version__}"
 
 
-def test_metric_of_a_split() -> None:
+def test_metric_of_a_split():
     metric = metric_of("test/accuracy")
     assert metric is METRICS["accuracy"]
     assert metric.signature == f"acc|macro:language|scorer:evalm2018|v:{__version__}"
     assert (metric.unit, metric.digits, metric.higher_is_better) == ("%", 2, True)
 
 
-def test_metric_of_a_language_is_no_macro_average() -> None:
+def test_metric_of_a_language_is_no_macro_average():
     metric = metric_of("test/levenshtein/old-english")
     assert metric.signature == f"lev|language:old-english|scorer:evalm2018|v:{__version__}"
     assert metric.higher_is_better is False
 
 
-def test_metric_of_a_label_names_the_label() -> None:
+def test_metric_of_a_label_names_the_label():
     metric = metric_of("dev/label_recall/neutral")
     assert metric.signature == f"recall|label:neutral|micro:pair|v:{__version__}"
 
 
-def test_further_test_sets_have_the_same_metrics() -> None:
+def test_further_test_sets_have_the_same_metrics():
     assert metric_of("test_duc2004/rouge1") is metric_of("test/rouge1") is METRICS["rouge1"]
 
 
 @pytest.mark.parametrize(
     "name", ["accuracy", "valid/accuracy", "test/accuracy/a/b", "test/accuracy/", "test/", ""]
 )
-def test_malformed_names_are_refused(name: str) -> None:
+def test_malformed_names_are_refused(name):
     with pytest.raises(ConfigError, match="not a metric name: expected <split>/<metric>"):
         metric_of(name)
 
 
-def test_unknown_metric_names_the_choices() -> None:
+def test_unknown_metric_names_the_choices():
     with pytest.raises(ConfigError, match=r"unknown metric 'ter'.*choose .*accuracy, levenshtein"):
         metric_of("test/ter")

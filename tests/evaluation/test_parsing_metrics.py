@@ -18,7 +18,7 @@ TEXT = (
 )
 
 
-def test_a_hand_made_example() -> None:
+def test_a_hand_made_example():
     """One wrong head, that of the full stop, among four words; a range is no word."""
     gold = [s.heads for s in parse_conllu(TEXT.encode(), Path("x"))]
     found = score_outputs("dev", ParsedSentences(gold, [[0, 1, 2], [0]]))
@@ -28,7 +28,7 @@ def test_a_hand_made_example() -> None:
 
 
 @given(st.data())
-def test_an_independent_count_of_the_written_files_agrees(data: st.DataObject) -> None:
+def test_an_independent_count_of_the_written_files_agrees(data):
     """Lines whose ID is a plain number are compared as text, column by column."""
     import tempfile
 

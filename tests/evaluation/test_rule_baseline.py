@@ -10,7 +10,7 @@ from repro.evaluation.metrics.inflection import RULE_BASELINE_FILE, read_rule_ba
 GOOD = {"lang": "adyghe", "q": "medium", "ntrain": 1000, "test": 84.8}
 
 
-def test_reads_accuracies_by_language_and_setting(tmp_path: Path) -> None:
+def test_reads_accuracies_by_language_and_setting(tmp_path):
     path = tmp_path / RULE_BASELINE_FILE
     rows = [GOOD, GOOD | {"q": "high", "test": 90}]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -32,20 +32,20 @@ def test_reads_accuracies_by_language_and_setting(tmp_path: Path) -> None:
         (json.dumps(GOOD), "b.jsonl:2: adyghe in medium is repeated"),
     ],
 )
-def test_malformed_line_is_named(tmp_path: Path, line: str, message: str) -> None:
+def test_malformed_line_is_named(tmp_path, line, message):
     path = tmp_path / "b.jsonl"
     path.write_text(f"{json.dumps(GOOD)}\n{line}\n", encoding="utf-8")
     with pytest.raises(DataError, match=message):
         read_rule_baseline(path)
 
 
-def test_missing_file_is_named(tmp_path: Path) -> None:
+def test_missing_file_is_named(tmp_path):
     with pytest.raises(DataError, match=r"b\.jsonl is missing"):
         read_rule_baseline(tmp_path / "b.jsonl")
 
 
 @pytest.mark.real
-def test_real_baseline_has_its_known_macro_averages() -> None:
+def test_real_baseline_has_its_known_macro_averages():
     path = Path(os.environ.get("REPRO_DATA_DIR", "")) / RULE_BASELINE_FILE
     if not path.is_file():
         pytest.skip("REPRO_DATA_DIR does not hold the measurements of the rule baseline")

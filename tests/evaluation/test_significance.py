@@ -85,12 +85,12 @@ def test_p_value_is_near_the_enumerated_one(groups, systems):
     assert abs(found.p_value - exact_randomisation(*systems, groups)) < MONTE_CARLO
 
 
-def test_equal_systems_do_not_differ() -> None:
+def test_equal_systems_do_not_differ():
     found = approximate_randomisation(RATIOS[0], RATIOS[0], percentage_of_sums, trials=100)
     assert (found.difference, found.p_value) == (0.0, 1.0)
 
 
-def test_clear_difference_is_found_and_signed() -> None:
+def test_clear_difference_is_found_and_signed():
     better = [ratio_rows([1.0] * 80 + [0.0] * 20)]
     worse = [ratio_rows([1.0] * 40 + [0.0] * 60)]
     found = approximate_randomisation(better, worse, mean_of_sums, trials=1000)
@@ -100,19 +100,19 @@ def test_clear_difference_is_found_and_signed() -> None:
     assert reverse.difference == pytest.approx(-0.4)
 
 
-def test_seed_decides_everything() -> None:
+def test_seed_decides_everything():
     first = approximate_randomisation(*RATIOS, trials=200, seed=1)
     assert first == approximate_randomisation(*RATIOS, trials=200, seed=1)
     assert first.p_value != approximate_randomisation(*RATIOS, trials=200, seed=2).p_value
 
 
-def test_portions_do_not_change_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_portions_do_not_change_the_draws(monkeypatch):
     whole = approximate_randomisation(*MEANS, trials=100)
     monkeypatch.setattr("repro.evaluation.significance._CELLS", 40)  # eight trials of five
     assert approximate_randomisation(*MEANS, trials=100) == whole
 
 
-def test_a_thousand_sentences_are_tested_in_a_moment() -> None:
+def test_a_thousand_sentences_are_tested_in_a_moment():
     generator = np.random.default_rng(1)
     rows = [generator.integers(1, 20, (1000, 10)) for _ in range(2)]
     started = time.process_time()
@@ -120,7 +120,7 @@ def test_a_thousand_sentences_are_tested_in_a_moment() -> None:
     assert time.process_time() - started < 2
 
 
-def test_defaults_are_those_of_the_field() -> None:
+def test_defaults_are_those_of_the_field():
     found = approximate_randomisation(*MEANS).signature
     assert found == "randomisation|trials:10000|seed:12345"
 

@@ -13,7 +13,7 @@ from repro.evaluation.sufficient_statistics import (
 )
 
 
-def test_only_whole_splits_of_computed_metrics_have_a_form() -> None:
+def test_only_whole_splits_of_computed_metrics_have_a_form():
     assert formula_of("test_duc2004/rougeW_whole") is mean_of_sums
     assert formula_of("test/uas") is percentage_of_sums
     assert formula_of("train/tokens_per_second") is None
@@ -21,12 +21,12 @@ def test_only_whole_splits_of_computed_metrics_have_a_form() -> None:
     assert formula_of("test/label_recall") is None
 
 
-def test_a_metric_reads_outputs_and_sums_or_neither() -> None:
+def test_a_metric_reads_outputs_and_sums_or_neither():
     for metric in METRICS.values():
         assert (metric.outputs is None) == (metric.statistics is None) == (metric.from_sums is None)
 
 
-def test_values_are_the_form_of_the_summed_statistics() -> None:
+def test_values_are_the_form_of_the_summed_statistics():
     texts = Translations([list("aabaab"), ["c", "c"], ["a"]], [list("abc"), ["c"], ["d", "e"]])
     found = score_outputs("test", texts)
     names = {f"test/{name}" for name in ("bleu", "bleu_lc", "rep", "rep_printed")}
@@ -42,7 +42,7 @@ def test_values_are_the_form_of_the_summed_statistics() -> None:
         METRICS["uas"].value(texts)
 
 
-def test_parts_by_length_leave_the_whole_as_it_is() -> None:
+def test_parts_by_length_leave_the_whole_as_it_is():
     """Four sources of one to four words; only the longest one repeats a pair of words."""
     hypotheses = [["a"], ["a"], ["a"], list("abab")]
     sources = [["x"] * length for length in (1, 2, 3, 4)]
@@ -54,13 +54,13 @@ def test_parts_by_length_leave_the_whole_as_it_is() -> None:
     assert length_quartiles([["x", "y"]] * 5) == ["q1"] * 5
 
 
-def test_nothing_counted_is_zero_at_any_shape() -> None:
+def test_nothing_counted_is_zero_at_any_shape():
     sums = np.array([[[3.0, 4.0], [0.0, 0.0]]])
     assert mean_of_sums(sums).tolist() == [[0.75, 0.0]]
     assert mean_of_sums(ratios([2.0, 4.0]).sum(0)) == 3.0
 
 
-def test_groups_weigh_the_same() -> None:
+def test_groups_weigh_the_same():
     rows = ratios([1, 1, 0, 1])
     assert metric_value(rows, mean_of_sums) == 0.75
     assert metric_value(rows, mean_of_sums, [0, 0, 0, 1]) == pytest.approx((2 / 3 + 1) / 2)

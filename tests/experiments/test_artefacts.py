@@ -68,7 +68,7 @@ def identities(runs: frozenset[tuple[str, ...]]) -> set[str]:
     return {identity(overrides) for overrides in runs}
 
 
-def test_every_table_figure_and_section_with_numbers_has_an_experiment() -> None:
+def test_every_table_figure_and_section_with_numbers_has_an_experiment():
     assert set(list_experiments()) >= ARTEFACTS
     kinds = [re.sub(r"\d.*$|_.*$", "", name.split("/")[1]) for name in ARTEFACTS]
     counts = {kind: kinds.count(kind) for kind in kinds}
@@ -76,7 +76,7 @@ def test_every_table_figure_and_section_with_numbers_has_an_experiment() -> None
 
 
 @pytest.mark.parametrize("name", sorted(ARTEFACTS))
-def test_kinds_are_those_of_the_papers(name: str) -> None:
+def test_kinds_are_those_of_the_papers(name):
     experiment = load_experiment(name)
     is_table = name.split("/")[1].startswith(("table", "section"))
     assert experiment.kind == ("table" if is_table else "figure")
@@ -90,13 +90,13 @@ def test_kinds_are_those_of_the_papers(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "scale"), [(name, scale) for name in SHARED for scale in load_experiment(name).scales]
 )
-def test_shared_artefacts_need_no_runs_of_their_own(name: str, scale: str) -> None:
+def test_shared_artefacts_need_no_runs_of_their_own(name, scale):
     own, others = planned(name, scale), planned(SHARED[name], scale)
     left = own - others  # equal overrides give equal runs, so only others are composed
     assert not left or identities(left) <= identities(others)
 
 
-def test_the_multiruns_of_the_sweep_are_its_runs() -> None:
+def test_the_multiruns_of_the_sweep_are_its_runs():
     text = (experiments_dirs()[0] / "peters2019" / "figure4.yaml").read_text(encoding="utf-8")
     commands = re.findall(r"repro run -m (.*)", text)
     found = set()
@@ -109,7 +109,7 @@ def test_the_multiruns_of_the_sweep_are_its_runs() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ARTEFACTS))
-def test_examples_that_a_figure_asks_for_are_stored_by_its_runs(name: str) -> None:
+def test_examples_that_a_figure_asks_for_are_stored_by_its_runs(name):
     experiment = load_experiment(name)
     wanted = experiment.drawing.prefer if experiment.drawing else []
     runs = [*plan_runs(experiment, "full")][:1] if wanted else []

@@ -12,7 +12,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 
 
 @pytest.mark.parametrize("scale", ["small", "subset", "full"])
-def test_every_figure_of_measured_runs_is_drawn(scale: str) -> None:
+def test_every_figure_of_measured_runs_is_drawn(scale):
     archive, drawn = Archive(RESULTS, scale), list[str]()
     for experiment in map(load_experiment, list_experiments()):
         if experiment.drawing is None or scale not in experiment.scales or experiment.computed:
@@ -24,7 +24,7 @@ def test_every_figure_of_measured_runs_is_drawn(scale: str) -> None:
     assert drawn or scale != "small"
 
 
-def test_examples_of_figures_are_not_those_of_a_corpus() -> None:
+def test_examples_of_figures_are_not_those_of_a_corpus():
     """Texts of small and subset scale are the suite's own; the papers' are named by digests."""
     for path in (RESULTS / "small" / "figures").glob("*/*.json"):
         data = read_figure_data(

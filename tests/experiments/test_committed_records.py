@@ -11,7 +11,7 @@ REMOVED = {"loss.label_smoothing"}
 """Settings of earlier versions, all at values without an effect."""
 
 
-def test_the_command_of_a_record_composes_its_settings() -> None:
+def test_the_command_of_a_record_composes_its_settings():
     different: dict[str, Record] = {}
     for scale in ("small", "subset", "full"):
         for record in read_records(RESULTS, scale):

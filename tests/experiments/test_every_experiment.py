@@ -44,7 +44,7 @@ MOST_ROWS = 4
 
 
 @pytest.mark.parametrize("name", list_experiments())
-def test_every_row_column_and_scale_composes(name: str) -> None:
+def test_every_row_column_and_scale_composes(name):
     """No row knows a column, and only rows and columns of its own make a scale know them.
 
     So each row is composed in its first column and each column in its first row, at the first scale
@@ -126,7 +126,7 @@ def test_every_experiment_takes_one_step(name, shared, monkeypatch):
 
 
 @pytest.mark.parametrize("name", COMPUTED)
-def test_every_figure_of_the_library_is_drawn_without_a_run(name: str, tmp_path: Path) -> None:
+def test_every_figure_of_the_library_is_drawn_without_a_run(name, tmp_path):
     done = reproduce([name], "small", [f"results_dir={tmp_path}"])
     assert done.outcomes == []
     assert list_runs(tmp_path, "small") == []

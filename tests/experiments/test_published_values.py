@@ -20,11 +20,11 @@ def printed_cells(experiment: Experiment) -> Cells:
 
 
 @pytest.mark.parametrize("name", sorted({*list_experiments(), *PUBLISHED}))
-def test_published_numbers_are_those_of_the_paper(name: str) -> None:
+def test_published_numbers_are_those_of_the_paper(name):
     assert printed_cells(load_experiment(name)) == PUBLISHED.get(name, {})
 
 
-def test_the_transcription_is_complete() -> None:
+def test_the_transcription_is_complete():
     """The transcription has as many numbers as the tables of each paper, counted in the papers."""
     counts = {name: len(cells) for name, cells in PUBLISHED.items()}
     assert counts == {

@@ -16,7 +16,7 @@ from repro.losses.structured import (
     StructuredPerceptronLoss,
     StructuredSVMLoss,
 )
-from repro.structures import Arborescence, LinearChain, Matching, Structure
+from repro.structures import Arborescence, LinearChain, Matching
 
 DOUBLE = torch.float64
 KINDS: dict[str, Callable[..., StructuredLoss]] = {
@@ -71,7 +71,7 @@ def enumerated_loss(kind: str, case: Case, theta: Tensor, target: Tensor, cost: 
 
 
 @pytest.mark.parametrize(("name", "kind"), SUPPORTED)
-def test_values_by_enumeration(name: str, kind: str) -> None:
+def test_values_by_enumeration(name, kind):
     case = CASES[name]
     unary, pairs = case.scores(4)
     unary[:2] *= 0.3
@@ -83,7 +83,7 @@ def test_values_by_enumeration(name: str, kind: str) -> None:
 
 
 @EVERY
-def test_gradients_by_finite_differences(name: str, kind: str) -> None:
+def test_gradients_by_finite_differences(name, kind):
     """Any gradient arrives from above; kinks of the piecewise linear losses have measure zero."""
     case = CASES[name]
     unary, pairs = case.scores(2)
@@ -109,7 +109,7 @@ def test_gradients_by_finite_differences(name: str, kind: str) -> None:
 
 
 @EVERY
-def test_the_gradient_is_the_prediction_less_the_target(name: str, kind: str) -> None:
+def test_the_gradient_is_the_prediction_less_the_target(name, kind):
     case = CASES[name]
     unary, pairs = case.scores(3)
     target = torch.randint(len(case.vertices), (3,))
@@ -123,7 +123,7 @@ def test_the_gradient_is_the_prediction_less_the_target(name: str, kind: str) ->
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_lengths_make_padding_worthless(kind: str) -> None:
+def test_lengths_make_padding_worthless(kind):
     loss = KINDS[kind](Arborescence(), reduction="none")
     scores = torch.randn(3, 6, 6, dtype=DOUBLE)
     target = torch.tensor([[0, 1, 1, 0, 4], [2, 0, 0, 0, 0], [0, 0, 0, 0, 0]])
@@ -139,7 +139,7 @@ def test_lengths_make_padding_worthless(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_large_scores_stay_finite(kind: str) -> None:
+def test_large_scores_stay_finite(kind):
     loss = KINDS[kind](Arborescence(single_root=True))
     for scale in (50.0, 1e4):
         scores = (torch.randn(4, 21, 21) * scale).requires_grad_()
@@ -151,7 +151,7 @@ def test_large_scores_stay_finite(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_forbidden_target_costs_infinity(kind: str) -> None:
+def test_a_forbidden_target_costs_infinity(kind):
     scores = torch.randn(2, 4, 4, dtype=DOUBLE)
     scores[0, 1, 2] = -torch.inf
     scores.requires_grad_()
@@ -163,7 +163,7 @@ def test_a_forbidden_target_costs_infinity(kind: str) -> None:
     assert scores.grad.isfinite().all()
 
 
-def test_reductions_and_dtypes() -> None:
+def test_reductions_and_dtypes():
     scores, target = torch.randn(3, 4, 4), torch.tensor([[0, 1, 2]]).expand(3, -1)
     each = CRFLoss(Arborescence(), reduction="none")(scores, target)
     assert each.dtype == torch.float32
@@ -173,7 +173,7 @@ def test_reductions_and_dtypes() -> None:
     assert low.dtype == torch.bfloat16
 
 
-def test_the_solution_is_there_for_statistics() -> None:
+def test_the_solution_is_there_for_statistics():
     scores = torch.randn(5, 6, 6)
     loss = SparseMAPLoss(Arborescence())
     found = loss.predict(scores, torch.full((5,), 5))
@@ -182,7 +182,7 @@ def test_the_solution_is_there_for_statistics() -> None:
     assert CRFLoss(Arborescence()).predict(scores).solution is None
 
 
-def test_settings_are_checked() -> None:
+def test_settings_are_checked():
     with pytest.raises(ValueError, match="reduction must be"):
         CRFLoss(Arborescence(), reduction="median")
     with pytest.raises(ValueError, match="cost must not be negative"):
@@ -190,7 +190,7 @@ def test_settings_are_checked() -> None:
     assert "cost=2.0" in repr(StructuredSVMLoss(Arborescence(), cost=2.0))
 
 
-def test_heads_may_have_the_root_in_front() -> None:
+def test_heads_may_have_the_root_in_front():
     scores, heads = torch.randn(2, 4, 4), torch.tensor([[0, 1, 1], [2, 0, 7]])
     lengths = torch.tensor([3, 2])
     loss = SparseMAPLoss(Arborescence(), reduction="none")
@@ -198,7 +198,7 @@ def test_heads_may_have_the_root_in_front() -> None:
     torch.testing.assert_close(loss(scores, heads, lengths), loss(scores, with_root, lengths))
 
 
-def test_bad_targets_are_refused() -> None:
+def test_bad_targets_are_refused():
     scores, loss = torch.randn(2, 4, 4), CRFLoss(Arborescence())
     with pytest.raises(ValueError, match="integers"):
         loss(scores, torch.zeros(2, 3))
@@ -234,7 +234,7 @@ def test_targets_that_are_not_structures_are_refused(structure, target, lengths)
 
 @pytest.mark.parametrize("structure", [LinearChain(), Arborescence()])
 @pytest.mark.parametrize("lengths", [[5, 2], [-1, 2], [2.0, 2.0], [3]])
-def test_bad_lengths_are_refused(structure: Structure, lengths: list[float]) -> None:
+def test_bad_lengths_are_refused(structure, lengths):
     targets = torch.tensor([[0, 1, 1, 0], [0, 0, 0, 0]])[
         :, : 4 - isinstance(structure, Arborescence)
     ]
@@ -243,7 +243,7 @@ def test_bad_lengths_are_refused(structure: Structure, lengths: list[float]) -> 
 
 
 @pytest.mark.parametrize("structure", [LinearChain(), Arborescence()])
-def test_a_crf_without_an_allowed_structure_has_an_infinite_loss(structure: Structure) -> None:
+def test_a_crf_without_an_allowed_structure_has_an_infinite_loss(structure):
     scores = torch.full((1, 3, 3), -torch.inf, requires_grad=True)
     target = torch.tensor([[0, 1] if isinstance(structure, Arborescence) else [0, 1, 1]])
     loss = CRFLoss(structure)(scores, target)
@@ -252,7 +252,7 @@ def test_a_crf_without_an_allowed_structure_has_an_infinite_loss(structure: Stru
     assert torch.isfinite(scores.grad).all()
 
 
-def test_a_solver_stopped_early_gives_a_smaller_loss_without_a_warning() -> None:
+def test_a_solver_stopped_early_gives_a_smaller_loss_without_a_warning():
     scores, target = 0.1 * torch.randn(6, 12, 12, dtype=DOUBLE), torch.arange(11).expand(6, -1)
     short = SparseMAPLoss(Arborescence(), max_iter=3, reduction="none")
     early = short(scores, target)
@@ -264,7 +264,7 @@ def test_a_solver_stopped_early_gives_a_smaller_loss_without_a_warning() -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_targets_checked_before_need_no_check(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_targets_checked_before_need_no_check(kind, monkeypatch):
     loss = KINDS[kind](Arborescence(), reduction="none")
     scores = torch.randn(3, 5, 5, dtype=DOUBLE)
     lengths = torch.tensor([4, 2, 3])

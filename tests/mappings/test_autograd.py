@@ -15,7 +15,7 @@ SECOND = {
 }
 
 
-def test_scores_without_gradient_make_no_node() -> None:
+def test_scores_without_gradient_make_no_node():
     assert sparsemax(SCORES).grad_fn is None
     scores = SCORES.clone().requires_grad_()
     assert sparsemax(scores).grad_fn is not None
@@ -24,7 +24,7 @@ def test_scores_without_gradient_make_no_node() -> None:
 
 
 @pytest.mark.parametrize("name", SECOND)
-def test_other_inputs_get_gradients_where_scores_need_none(name: str) -> None:
+def test_other_inputs_get_gradients_where_scores_need_none(name):
     function, second = SECOND[name]
     assert function(second).grad_fn is None
     second = second.clone().requires_grad_()

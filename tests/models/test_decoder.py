@@ -90,7 +90,7 @@ def total(decoded: Decoded) -> Tensor:
 
 @every_attention
 @pytest.mark.parametrize("layers", [1, 2])
-def test_values_and_gradients_are_those_of_the_plain_decoder(kind: str, layers: int) -> None:
+def test_values_and_gradients_are_those_of_the_plain_decoder(kind, layers):
     decoder = decoder_of(kind, layers)
     inputs = [value.requires_grad_() for value in inputs_of(decoder)]
     variables = [*inputs, *decoder.parameters()]
@@ -109,7 +109,7 @@ def test_values_and_gradients_are_those_of_the_plain_decoder(kind: str, layers: 
 @pytest.mark.parametrize(
     "kind", ["softmax", "csoftmax", "bounded coverage", "coverage of memory", "mlp coverage"]
 )
-def test_gradients_agree_with_finite_differences(kind: str) -> None:
+def test_gradients_agree_with_finite_differences(kind):
     decoder = decoder_of(kind).double()
     names, parameters = zip(*decoder.named_parameters(), strict=True)
 
@@ -130,7 +130,7 @@ def test_gradients_agree_with_finite_differences(kind: str) -> None:
 
 
 @every_attention
-def test_steps_one_by_one_are_those_of_a_sequence(kind: str) -> None:
+def test_steps_one_by_one_are_those_of_a_sequence(kind):
     decoder = decoder_of(kind).eval()
     memory, hidden, cell, embedded = inputs_of(decoder)
     together = deferred(decoder, memory, hidden, cell, embedded)
@@ -141,7 +141,7 @@ def test_steps_one_by_one_are_those_of_a_sequence(kind: str) -> None:
         torch.testing.assert_close(attention[:, 0], together.attention[:, step])
 
 
-def test_a_graph_can_be_traversed_twice_and_is_freed() -> None:
+def test_a_graph_can_be_traversed_twice_and_is_freed():
     decoder = decoder_of("softmax")
     inputs = inputs_of(decoder)
     loss = total(deferred(decoder, *inputs))
@@ -150,7 +150,7 @@ def test_a_graph_can_be_traversed_twice_and_is_freed() -> None:
     assert all(torch.equal(a, b) for a, b in zip(once, twice, strict=True))
 
 
-def test_frozen_matrices_get_no_gradient_and_change_no_other() -> None:
+def test_frozen_matrices_get_no_gradient_and_change_no_other():
     decoder = decoder_of("softmax")
     inputs = inputs_of(decoder)
     total(deferred(decoder, *inputs)).backward()
@@ -203,12 +203,12 @@ def unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
     ("kind", "bound"),
     [("softmax", 51), ("entmax", 51), ("csoftmax", 64), ("coverage", 62), ("mlp", 60)],
 )
-def test_a_step_launches_few_operations_and_never_waits(kind: str, bound: int) -> None:
+def test_a_step_launches_few_operations_and_never_waits(kind, bound):
     longer = operations(kind, 9) - operations(kind, 5)
     assert longer / 4 <= bound
 
 
-def test_autocast_multiplies_in_bfloat16_and_keeps_states_whole() -> None:
+def test_autocast_multiplies_in_bfloat16_and_keeps_states_whole():
     decoder = decoder_of("softmax", dropout=0.0)
     inputs = inputs_of(decoder)
     whole = deferred(decoder, *inputs)
@@ -229,7 +229,7 @@ def test_autocast_multiplies_in_bfloat16_and_keeps_states_whole() -> None:
         assert (got - want).norm() <= 0.05 * want.norm()
 
 
-def test_dropout_drops_the_given_share_and_keeps_the_mean() -> None:
+def test_dropout_drops_the_given_share_and_keeps_the_mean():
     torch.manual_seed(0)
     mask = dropout_mask((400, 500), 0.3, torch.empty(0))
     torch.testing.assert_close(mask.unique(), torch.tensor([0.0, 1 / 0.7]))

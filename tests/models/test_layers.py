@@ -37,7 +37,7 @@ def test_padded_rows_have_states_and_gradients_of_packed_ones(inputs, layers, bi
         torch.testing.assert_close(found, right, rtol=0, atol=1e-12)
 
 
-def test_both_directions_in_one_call_are_those_of_two_layers(inputs: Tensor) -> None:
+def test_both_directions_in_one_call_are_those_of_two_layers(inputs):
     lstm = BidirectionalLstm(5, 6).double()
     wanted = [inputs, *lstm.parameters()]
     weights = [*lstm.rightward.all_weights, *lstm.leftward.all_weights]
@@ -48,7 +48,7 @@ def test_both_directions_in_one_call_are_those_of_two_layers(inputs: Tensor) -> 
         torch.testing.assert_close(one, right, rtol=0, atol=1e-12)
 
 
-def test_padding_does_not_matter(inputs: Tensor) -> None:
+def test_padding_does_not_matter(inputs):
     lstm = nn.LSTM(5, 6, 2, batch_first=True, bidirectional=True).double()
     real = (torch.arange(SIZE) < LENGTHS.unsqueeze(1)).unsqueeze(-1)
     others = torch.where(real, inputs, 1e6)
@@ -58,7 +58,7 @@ def test_padding_does_not_matter(inputs: Tensor) -> None:
         assert torch.equal(one, other)
 
 
-def test_upper_layers_drop_their_inputs_in_training() -> None:
+def test_upper_layers_drop_their_inputs_in_training():
     lstm = nn.LSTM(5, 6, 2, batch_first=True, dropout=0.5)
     inputs = torch.randn(len(LENGTHS), SIZE, 5)
     states, _ = padded_states(lstm, inputs, LENGTHS)

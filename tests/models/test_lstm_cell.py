@@ -17,7 +17,7 @@ def parts(device: str) -> list[Tensor]:
     return [one.to(device).requires_grad_() for one in drawn]
 
 
-def test_results_and_gradients_have_the_shapes_of_states_and_gates() -> None:
+def test_results_and_gradients_have_the_shapes_of_states_and_gates():
     base, product, cell = given = parts("meta")
     hidden, after = fused_cell(base, product, cell)
     assert hidden.shape == after.shape == cell.shape
@@ -26,7 +26,7 @@ def test_results_and_gradients_have_the_shapes_of_states_and_gates() -> None:
         assert [one.shape for one in moved] == [one.shape for one in given]
 
 
-def test_a_step_is_that_of_torch() -> None:
+def test_a_step_is_that_of_torch():
     cell = torch.nn.LSTMCell(4, UNITS)
     inputs, states = torch.randn(ROWS, 4), torch.randn(2, ROWS, UNITS)
     base = (cell.bias_ih + cell.bias_hh).expand(ROWS, -1)
@@ -36,7 +36,7 @@ def test_a_step_is_that_of_torch() -> None:
         torch.testing.assert_close(one, right)
 
 
-def test_a_product_and_its_base_are_the_sum() -> None:
+def test_a_product_and_its_base_are_the_sum():
     base, matrix = torch.randn(2 * ROWS, 7), torch.randn(7, 4)
     added, alone = step_products(base, matrix, 2)
     values = torch.randn(ROWS, 4)
@@ -46,7 +46,7 @@ def test_a_product_and_its_base_are_the_sum() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_states_and_gradients_are_those_of_the_formula() -> None:
+def test_states_and_gradients_are_those_of_the_formula():
     base, product, cell = given = parts("cuda")
     others = [one.detach().cpu().requires_grad_() for one in given]
     i, f, g, o = (others[0] + others[1]).chunk(4, -1)

@@ -23,7 +23,7 @@ def parser() -> LstmParser:
     return LstmParser(config, FREQUENCY, tags=6).double()
 
 
-def test_arc_scores_are_those_of_the_layer_on_joined_states() -> None:
+def test_arc_scores_are_those_of_the_layer_on_joined_states():
     torch.manual_seed(0)
     scorer = ArcScorer(3, 4).double()
     torch.nn.init.normal_(scorer.head.bias)
@@ -38,7 +38,7 @@ def test_arc_scores_are_those_of_the_layer_on_joined_states() -> None:
                 torch.testing.assert_close(scores[b, i, j], scorer.score.weight[0] @ hidden)
 
 
-def test_padding_and_neighbors_in_the_batch_change_nothing(parser: LstmParser) -> None:
+def test_padding_and_neighbors_in_the_batch_change_nothing(parser):
     parser.eval()
     together = collate_trees(TREES, [0, 1, 2])
     scores = parser(together.words, together.tags, together.lengths)
@@ -50,7 +50,7 @@ def test_padding_and_neighbors_in_the_batch_change_nothing(parser: LstmParser) -
         torch.testing.assert_close(scores[index, :size, :size], expected)
 
 
-def test_rare_words_are_dropped_more_often_and_marks_never(parser: LstmParser) -> None:
+def test_rare_words_are_dropped_more_often_and_marks_never(parser):
     torch.manual_seed(1)
     words = torch.arange(8).expand(20_000, 8)
     dropped = parser.drop_words(words) != words
@@ -62,7 +62,7 @@ def test_rare_words_are_dropped_more_often_and_marks_never(parser: LstmParser) -
     assert (parser.drop_words(words)[dropped] == Vocabulary.UNK).all()
 
 
-def test_words_are_dropped_in_training_only(parser: LstmParser) -> None:
+def test_words_are_dropped_in_training_only(parser):
     batch = collate_trees(TREES, [0])
     parser.eval()
     first = parser(batch.words, batch.tags, batch.lengths)
@@ -77,13 +77,13 @@ def test_words_are_dropped_in_training_only(parser: LstmParser) -> None:
     assert not torch.allclose(trained, first)
 
 
-def test_no_dropout_is_a_choice(parser: LstmParser) -> None:
+def test_no_dropout_is_a_choice(parser):
     parser.word_dropout = 0.0
     words = torch.arange(8).expand(100, 8)
     assert torch.equal(parser.drop_words(words), words)
 
 
-def test_every_parameter_is_trained_and_padding_is_not(parser: LstmParser) -> None:
+def test_every_parameter_is_trained_and_padding_is_not(parser):
     parser.eval()
     batch = collate_trees(TREES, [0, 1, 2])
     parser(batch.words, batch.tags, batch.lengths).square().sum().backward()
@@ -93,7 +93,7 @@ def test_every_parameter_is_trained_and_padding_is_not(parser: LstmParser) -> No
     assert (parser.words.weight.grad[Vocabulary.PAD] == 0).all()
 
 
-def test_weights_start_as_stated(parser: LstmParser) -> None:
+def test_weights_start_as_stated(parser):
     assert (parser.words.weight[Vocabulary.PAD] == 0).all()
     assert 0.5 < parser.words.weight[1:].std() < 1.5
     bound = (5 / 3) * (6 / (10 + parser.arcs.head.out_features)) ** 0.5

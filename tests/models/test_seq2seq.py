@@ -20,7 +20,7 @@ def model(attention: ProbabilityMap, output: ProbabilityMap, dropout: float = 0.
 
 
 @pytest.mark.parametrize("mapping", MAPPINGS, ids=lambda m: type(m).__name__)
-def test_steps_with_gold_symbols_equal_teacher_forcing(mapping: ProbabilityMap) -> None:
+def test_steps_with_gold_symbols_equal_teacher_forcing(mapping):
     net = model(mapping, mapping).eval()
     batch = collate(PAIRS, [0, 1, 2])
     forced = net(batch.source, batch.source_lengths, batch.target)
@@ -33,7 +33,7 @@ def test_steps_with_gold_symbols_equal_teacher_forcing(mapping: ProbabilityMap) 
         state, previous = step.state, batch.target[:, t]
 
 
-def test_padding_changes_nothing() -> None:
+def test_padding_changes_nothing():
     net = model(Sparsemax(), Entmax(1.5)).eval()
     together = collate(PAIRS, [0, 1, 2])
     scores = net(together.source, together.source_lengths, together.target).scores
@@ -44,7 +44,7 @@ def test_padding_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(("rate", "dropped"), [(None, True), (0.0, False), (0.5, True)])
-def test_embeddings_have_a_dropout_of_their_own(rate: float | None, dropped: bool) -> None:
+def test_embeddings_have_a_dropout_of_their_own(rate, dropped):
     shape = LstmShape(6, 10, 1, 0.3, embedding_dropout=rate)
     attention = GlobalAttention(10, 10, AttentionNormalizer(Softmax()))
     net = Seq2Seq(9, 8, shape, attention, Softmax())
@@ -57,7 +57,7 @@ def test_embeddings_have_a_dropout_of_their_own(rate: float | None, dropped: boo
 
 
 @pytest.mark.parametrize("mapping", MAPPINGS, ids=lambda m: type(m).__name__)
-def test_half_precision_leaves_the_attention_weights_whole(mapping: ProbabilityMap) -> None:
+def test_half_precision_leaves_the_attention_weights_whole(mapping):
     torch.manual_seed(1)
     attention = GlobalAttention(32, 32, AttentionNormalizer(mapping))
     query, memory = torch.randn(16, 32), torch.randn(16, 40, 32)
@@ -69,7 +69,7 @@ def test_half_precision_leaves_the_attention_weights_whole(mapping: ProbabilityM
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])
-def test_the_encoder_reads_each_row_in_its_own_length(bidirectional: bool) -> None:
+def test_the_encoder_reads_each_row_in_its_own_length(bidirectional):
     torch.manual_seed(0)
     encoder = LstmEncoder(9, LstmShape(6, 10, 2, 0.0, bidirectional=bidirectional)).eval()
     batch = collate(PAIRS, [0, 1, 2])
@@ -85,7 +85,7 @@ def test_the_encoder_reads_each_row_in_its_own_length(bidirectional: bool) -> No
         torch.testing.assert_close(encoding.hidden[-1, row], last[0])
 
 
-def test_an_encoder_of_one_direction_does_not_see_what_follows() -> None:
+def test_an_encoder_of_one_direction_does_not_see_what_follows():
     """Changing the last source symbol changes the last state only."""
     torch.manual_seed(0)
     for bidirectional, unchanged in ((False, True), (True, False)):

@@ -56,7 +56,7 @@ FIRST_COLUMN = (
 )
 
 
-def test_nothing_is_logged_or_requested(page: Page) -> None:
+def test_nothing_is_logged_or_requested(page):
     assert page.evaluate("document.title")
     assert not {one["method"] for one in page.events} & ERRORS
     urls = [
@@ -68,7 +68,7 @@ def test_nothing_is_logged_or_requested(page: Page) -> None:
     assert len([url for url in urls if url.startswith("file:")]) == 1
 
 
-def test_a_header_sorts_by_mouse_and_keyboard(page: Page) -> None:
+def test_a_header_sorts_by_mouse_and_keyboard(page):
     original = page.evaluate(FIRST_COLUMN)
     header = "document.querySelector('table').tHead.rows[0].cells[1]"
     orders = []
@@ -82,7 +82,7 @@ def test_a_header_sorts_by_mouse_and_keyboard(page: Page) -> None:
     assert orders == [sorted(original), sorted(original, reverse=True), original]
 
 
-def test_the_contents_can_be_searched_and_links_lead_somewhere(page: Page) -> None:
+def test_the_contents_can_be_searched_and_links_lead_somewhere(page):
     shown = "document.querySelectorAll('nav li:not([hidden])').length"
     assert page.evaluate(shown) == 1
     enter(page, "find", "no such thing")
@@ -94,7 +94,7 @@ def test_the_contents_can_be_searched_and_links_lead_somewhere(page: Page) -> No
     assert page.evaluate(broken) == 0
 
 
-def test_the_contents_stand_beside_the_page_on_a_small_laptop(page: Page) -> None:
+def test_the_contents_stand_beside_the_page_on_a_small_laptop(page):
     beside = "document.querySelector('.side').getBoundingClientRect().right <= "
     beside += "document.querySelector('main').getBoundingClientRect().left"
     found = []
@@ -105,12 +105,12 @@ def test_the_contents_stand_beside_the_page_on_a_small_laptop(page: Page) -> Non
 
 
 @pytest.mark.parametrize("width", [390, 1000, 1400])
-def test_the_page_never_scrolls_sideways(page: Page, width: int) -> None:
+def test_the_page_never_scrolls_sideways(page, width):
     assert width_at(page, width) <= width
 
 
 @pytest.mark.parametrize("name", ["index.html", "small/report.html"])
-def test_committed_claims_fit_a_phone(tmp_path: Path, name: str) -> None:
+def test_committed_claims_fit_a_phone(tmp_path, name):
     file = tmp_path / "page.html"
     shutil.copyfile(RESULTS / name, file)
     tables = "[...document.querySelectorAll('.scroll:has(.matrix)')]"
@@ -129,7 +129,7 @@ def luminance(color: str) -> float:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_of_committed_figures_stand_out(tmp_path: Path, scheme: str) -> None:
+def test_texts_of_committed_figures_stand_out(tmp_path, scheme):
     file = tmp_path / "page.html"
     shutil.copyfile(RESULTS / "small" / "report.html", file)
     fills = "[...document.querySelectorAll('.drawing text')].map(e => getComputedStyle(e).fill)"
@@ -143,7 +143,7 @@ def test_texts_of_committed_figures_stand_out(tmp_path: Path, scheme: str) -> No
         assert (light + 0.05) / (dark + 0.05) > 4.5, color
 
 
-def test_print_leaves_the_navigation_out_and_cuts_nothing_off(page: Page) -> None:
+def test_print_leaves_the_navigation_out_and_cuts_nothing_off(page):
     page.call("Emulation.setEmulatedMedia", media="print")
     assert page.evaluate("getComputedStyle(document.querySelector('.side')).display") == "none"
     assert (
@@ -187,7 +187,7 @@ def compared(tmp_path: Path) -> Iterator[Page]:
         assert not {one["method"] for one in opened.events} & ERRORS
 
 
-def test_runs_stand_side_by_side(compared: Page) -> None:
+def test_runs_stand_side_by_side(compared):
     assert compared.evaluate(ROWS % "metrics") == [
         ["metric", "seed 1", "seed 2", "seed 3"],
         ["test/bleu ↑", "20.00", "21.50+1.50, p = 0.250", "22.00+2.00"],
@@ -202,7 +202,7 @@ def test_runs_stand_side_by_side(compared: Page) -> None:
     assert compared.evaluate(LINES) == [SECOND, THIRD, FIRST]
 
 
-def test_runs_that_differ_in_their_seed_share_a_color(tmp_path: Path) -> None:
+def test_runs_that_differ_in_their_seed_share_a_color(tmp_path):
     labels = ("a=1, seed=1", "a=1, seed=2", "a=2, seed=1")
     runs = [{**one, "label": label} for one, label in zip(THREE, labels, strict=True)]
     file = tmp_path / "compare.html"
@@ -216,7 +216,7 @@ def test_runs_that_differ_in_their_seed_share_a_color(tmp_path: Path) -> None:
     assert dashes[0] == dashes[2] != dashes[1]
 
 
-def test_curves_are_toggled_rescaled_and_named(compared: Page) -> None:
+def test_curves_are_toggled_rescaled_and_named(compared):
     title = "[...document.querySelectorAll('.curves text')].at(-1).textContent"
     assert compared.evaluate(title) == "epoch"
     button = "document.querySelectorAll('.legend button')[1]"
@@ -244,7 +244,7 @@ def test_curves_are_toggled_rescaled_and_named(compared: Page) -> None:
     )
 
 
-def test_runs_side_by_side_fit_any_screen(compared: Page) -> None:
+def test_runs_side_by_side_fit_any_screen(compared):
     style = "getComputedStyle(document.querySelector('%s')).%s"
     parts = (("body", "backgroundColor"), ("body", "color"), (".curves text", "fill"))
     for scheme in ("light", "dark"):
@@ -256,7 +256,7 @@ def test_runs_side_by_side_fit_any_screen(compared: Page) -> None:
         assert [width_at(compared, width) <= width for width in (390, 1400)] == [True, True]
 
 
-def test_all_runs_are_sorted_filtered_and_grouped(tmp_path: Path) -> None:
+def test_all_runs_are_sorted_filtered_and_grouped(tmp_path):
     for seed, (accuracy, mapping) in enumerate([(20.0, "softmax"), (22.0, "softmax"), (9.0, "x")]):
         config = {"task": {"name": "nmt"}, "mapping": {"name": mapping}, "seed": seed}
         metrics = {"test/bleu": accuracy, "dev/loss": 1.0 + seed}
@@ -297,7 +297,7 @@ def test_all_runs_are_sorted_filtered_and_grouped(tmp_path: Path) -> None:
         assert not {one["method"] for one in page.events} & ERRORS
 
 
-def test_an_address_names_the_run_to_show_among_all_runs(tmp_path: Path) -> None:
+def test_an_address_names_the_run_to_show_among_all_runs(tmp_path):
     for seed in (0, 1):
         publish(tmp_path, replace(RECORD, run_id=f"r{seed}", seed=seed))
     file = tmp_path / "demo" / "runs.html"
@@ -308,7 +308,7 @@ def test_an_address_names_the_run_to_show_among_all_runs(tmp_path: Path) -> None
         assert page.evaluate("document.querySelector('tr[aria-current]').id") == "r1"
 
 
-def test_a_slider_chooses_among_computed_values(tmp_path: Path) -> None:
+def test_a_slider_chooses_among_computed_values(tmp_path):
     path = write_mapping_page(tmp_path)
     written = path.stat()
     assert written.st_size < 300_000
@@ -329,7 +329,7 @@ def test_a_slider_chooses_among_computed_values(tmp_path: Path) -> None:
         assert not {one["method"] for one in page.events} & ERRORS
 
 
-def test_a_verdict_is_a_filter_of_the_claims(tmp_path: Path, experiment: Experiment) -> None:
+def test_a_verdict_is_a_filter_of_the_claims(tmp_path, experiment):
     claim = Claim("claim", "A claim.", "§1", "table9", order=Order(better=["a"], than=["b"]))
     kinds = (Verdict.HOLDS, Verdict.HOLDS, Verdict.FAILS)
     rows = tuple(Judged("paper2020", claim, experiment, one, one) for one in kinds)
@@ -352,7 +352,7 @@ def test_a_verdict_is_a_filter_of_the_claims(tmp_path: Path, experiment: Experim
 
 
 @pytest.mark.parametrize("width", [390, 1000, 1400])
-def test_a_long_claim_is_wrapped(tmp_path: Path, experiment: Experiment, width: int) -> None:
+def test_a_long_claim_is_wrapped(tmp_path, experiment, width):
     order = Order(better=["a"], than=["b"])
     claim = Claim("claim", "A claim of many words. " * 9, "§1", "table9", order=order)
     rows = (Judged("paper2020", claim, experiment, Verdict.HOLDS, Verdict.HOLDS),)
@@ -365,7 +365,7 @@ def test_a_long_claim_is_wrapped(tmp_path: Path, experiment: Experiment, width: 
         assert page.evaluate(f"{cell}.scrollWidth <= {cell}.clientWidth")
 
 
-def test_pages_of_runs_share_a_style_and_a_script(tmp_path: Path) -> None:
+def test_pages_of_runs_share_a_style_and_a_script(tmp_path):
     for name in (STYLE, CHARTS):
         (tmp_path / name).write_text(template_text(name), encoding="utf-8")
     file = tmp_path / "run.html"
@@ -376,7 +376,7 @@ def test_pages_of_runs_share_a_style_and_a_script(tmp_path: Path) -> None:
         assert page.evaluate(LINES) == [FIRST]
 
 
-def test_a_table_wider_than_its_box_says_so(page: Page) -> None:
+def test_a_table_wider_than_its_box_says_so(page):
     width_at(page, 150)
     shown = "new Promise(done => requestAnimationFrame(() => setTimeout(() => done(%s), 100)))"
     cut = "document.querySelectorAll('.scroll.cut').length > 0"

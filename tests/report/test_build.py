@@ -45,7 +45,7 @@ def written(results_dir: Path) -> dict[str, bytes]:
     return {str(path.relative_to(results_dir)): path.read_bytes() for path in files}
 
 
-def test_report_is_built_without_the_runs(archive: Archive, results: Path) -> None:
+def test_report_is_built_without_the_runs(archive, results):
     page = build_report(archive)
     assert page == results / "demo" / "report.html"
     assert set(written(results)) == {
@@ -71,7 +71,7 @@ def test_report_is_built_without_the_runs(archive: Archive, results: Path) -> No
     assert "](figures/paper2020/figure9.svg)" in markdown
 
 
-def test_the_same_input_gives_the_same_bytes(archive: Archive, results: Path) -> None:
+def test_the_same_input_gives_the_same_bytes(archive, results):
     build_report(archive)
     first = written(results)
     for name in first:
@@ -94,7 +94,7 @@ def test_what_was_not_run_is_one_line_with_the_reason_if_there_is_another(tmp_pa
     assert "make reproduce" not in small
 
 
-def test_runs_without_figure_data_say_so(archive: Archive, results: Path) -> None:
+def test_runs_without_figure_data_say_so(archive, results):
     for suffix in ("json", "svg", "png"):
         figure_path(results, "demo", "paper2020/figure9", suffix).unlink(missing_ok=True)
     html = build_report(archive).read_text(encoding="utf-8")
@@ -128,7 +128,7 @@ def test_a_figure_that_was_not_asked_for_and_cannot_be_drawn_says_why(archive, r
         build_report(archive, ["paper2020/figure9"])
 
 
-def test_a_figure_of_the_library_is_taken_from_another_scale(tmp_path: Path) -> None:
+def test_a_figure_of_the_library_is_taken_from_another_scale(tmp_path):
     name = "peters2019/figure3"
     made = Path(document.__file__).parents[2] / "results" / "small" / "figures" / f"{name}.json"
     copy = tmp_path / "small" / "figures" / made.relative_to(made.parents[1])
@@ -164,7 +164,7 @@ def test_values_of_earlier_versions_are_marked(archive, known, filled):
     assert "†" not in text  # one note in place of a mark at every value
 
 
-def test_figure_is_redrawn_from_its_data_alone(archive: Archive, results: Path) -> None:
+def test_figure_is_redrawn_from_its_data_alone(archive, results):
     build_report(archive)
     before = figure_path(results, "demo", "paper2020/figure9", "svg").read_bytes()
     path = figure_path(results, "demo", "paper2020/figure9", "json")
@@ -175,7 +175,7 @@ def test_figure_is_redrawn_from_its_data_alone(archive: Archive, results: Path) 
     assert figure_path(results, "demo", "paper2020/figure9", "svg").read_bytes() != before
 
 
-def test_every_experiment_of_the_project_is_in_the_report(tmp_path: Path) -> None:
+def test_every_experiment_of_the_project_is_in_the_report(tmp_path):
     html = build_report(Archive(tmp_path, "demo")).read_text(encoding="utf-8")
     for name in document.list_experiments():
         assert f"<b>{name}</b>" in html

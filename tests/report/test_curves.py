@@ -1,7 +1,6 @@
 """Figures that show all runs of an experiment as curves."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,7 +58,7 @@ TIMES: Row = {
 }
 
 
-def test_a_sweep_has_one_curve_for_each_seed_by_rising_alpha() -> None:
+def test_a_sweep_has_one_curve_for_each_seed_by_rising_alpha():
     found = curves_of(SWEEP)
     assert [(c["seed"], c["x"], c["y"]) for c in found["output"]] == [
         (1, [1.0, 2.0], [50.0, 60.0]), (2, [1.0, 2.0], [54.0, 58.0]),
@@ -69,7 +68,7 @@ def test_a_sweep_has_one_curve_for_each_seed_by_rising_alpha() -> None:
         gather_sweep((1, 2, 50.0, 1))
 
 
-def test_the_run_that_both_sweeps_share_is_in_both() -> None:
+def test_the_run_that_both_sweeps_share_is_in_both():
     found = curves_of(gather_sweep((1.5, 1.5, 60.0, 1)))
     assert {name: curves[0]["x"] for name, curves in found.items()} == {
         "attention": [1.5],
@@ -77,7 +76,7 @@ def test_the_run_that_both_sweeps_share_is_in_both() -> None:
     }
 
 
-def test_a_sweep_shows_points_mean_and_spread() -> None:
+def test_a_sweep_shows_points_mean_and_spread():
     figure = SWEEPS.draw(SWEEP)
     attention, output = figure.axes
     assert output.get_xlabel() == "α of the output"
@@ -101,7 +100,7 @@ def test_a_sweep_shows_points_mean_and_spread() -> None:
     assert [line.get_linestyle() for line in (output.lines[0], attention.lines[0])] == ["-", "None"]
 
 
-def test_a_sweep_has_a_tick_at_each_value_and_one_legend_for_equal_panels() -> None:
+def test_a_sweep_has_a_tick_at_each_value_and_one_legend_for_equal_panels():
     runs = [(1, 1.5), (1.33, 1.5), (2, 1.5), (1.5, 1), (1.5, 1.33), (1.5, 2), (1.5, 1.5)]
     panels = SWEEPS.draw(gather_sweep(*((*alphas, 60.0, 1) for alphas in runs))).axes
     for axes in panels:
@@ -113,7 +112,7 @@ def test_a_sweep_has_a_tick_at_each_value_and_one_legend_for_equal_panels() -> N
 @pytest.mark.parametrize(
     ("values", "ticks"), [([1, 2, 4], [1, 2, 4]), ([1, 2, 100], None), ([0.001, 0.002, 1], None)]
 )
-def test_ticks_are_values_or_integers(values: list[float], ticks: list[float] | None) -> None:
+def test_ticks_are_values_or_integers(values, ticks):
     axes = Canvas(4, 3).subplots()
     axes.plot(values, values)
     mark_values(axes, values)
@@ -122,7 +121,7 @@ def test_ticks_are_values_or_integers(values: list[float], ticks: list[float] | 
     assert not isinstance(values[0], int) or all(float(one).is_integer() for one in found)
 
 
-def test_a_sweep_in_words() -> None:
+def test_a_sweep_in_words():
     assert "α of the output: 1: 52.00; 2: 59.00" in SWEEPS.describe(SWEEP)
     told = SWEEPS.remark(SWEEP)
     assert told.startswith("Largest here: attention α = 2 (70.00), output α = 2 (59.00).")
@@ -131,7 +130,7 @@ def test_a_sweep_in_words() -> None:
     assert "bands" not in SWEEPS.remark(one_seed)
 
 
-def test_times_come_from_the_history() -> None:
+def test_times_come_from_the_history():
     validated = {"epoch": 2, "seconds": 3.0, "dev_token_accuracy": 50.0}
     run = figure_run("a row", [{"epoch": 1, "seconds": 1.5}, validated], config={})
     data = ACCURACIES.gather(FigureRuns(METRIC, (), [run], [run]))
@@ -146,7 +145,7 @@ def test_times_come_from_the_history() -> None:
         ACCURACIES.gather(FigureRuns(METRIC, (), [broken], [broken]))
 
 
-def test_the_first_update_is_not_counted_and_the_reader_is_told(tmp_path: Path) -> None:
+def test_the_first_update_is_not_counted_and_the_reader_is_told(tmp_path):
     folder = run_folder(tmp_path, "demo", "0123456789ab")
     folder.mark_running()
     for seconds in (132.0, 141.0):
@@ -159,7 +158,7 @@ def test_the_first_update_is_not_counted_and_the_reader_is_told(tmp_path: Path) 
     assert "first update" not in ACCURACIES.remark(TIMES)
 
 
-def test_times_have_markers_for_one_seed_and_a_unit_that_fits() -> None:
+def test_times_have_markers_for_one_seed_and_a_unit_that_fits():
     axes = ACCURACIES.draw(TIMES).axes[0]
     assert axes.get_xlabel() == "training time without validation (min)"
     first, second, other = axes.lines
@@ -182,7 +181,7 @@ def test_times_have_markers_for_one_seed_and_a_unit_that_fits() -> None:
     assert "Further seeds" not in ACCURACIES.remark(short)
 
 
-def test_a_metric_has_its_unit() -> None:
+def test_a_metric_has_its_unit():
     assert metric_label("dev/token_accuracy") == "validation token accuracy (%)"
     assert metric_label("test/loss") == "test loss"
     assert metric_label("test/bleu_lc") == "test BLEU lc"
@@ -217,7 +216,7 @@ def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
     assert "<dt>shown</dt><dd>all runs; run 12 (output 1, corpus made-up, seed 2)" in html
 
 
-def test_the_gap_is_that_of_equal_updates() -> None:
+def test_the_gap_is_that_of_equal_updates():
     runs = [
         figure_run(
             f"SGD / {mapping}",

@@ -29,7 +29,7 @@ def failed(tmp_path: Path, planned: PlannedRun) -> RunFolder:
     return folder
 
 
-def test_cells_of_a_failed_run(tmp_path: Path, failed: RunFolder, planned: PlannedRun) -> None:
+def test_cells_of_a_failed_run(tmp_path, failed, planned):
     archive, experiment = Archive(tmp_path, "demo"), load_experiment(TABLE)
     cells = archive.failed_cells(experiment)
     assert {row for row, _ in cells} == {ROW}
@@ -38,7 +38,7 @@ def test_cells_of_a_failed_run(tmp_path: Path, failed: RunFolder, planned: Plann
     assert Archive(tmp_path, "demo").failed_cells(experiment) == {}
 
 
-def test_the_report_marks_a_failed_run(tmp_path: Path, failed: RunFolder) -> None:
+def test_the_report_marks_a_failed_run(tmp_path, failed):
     report = build_report(Archive(tmp_path, "demo"), [TABLE])
     html, markdown = report.read_text(), report.with_suffix(".md").read_text()
     top, _ = html.split('<section class="paper"', 1)
@@ -54,7 +54,7 @@ def test_the_report_marks_a_failed_run(tmp_path: Path, failed: RunFolder) -> Non
     assert failed.run_id not in again
 
 
-def test_a_cell_with_values_keeps_them() -> None:
+def test_a_cell_with_values_keeps_them():
     cell = Cell(values=(50.0, 51.0), wanted=3, digits=1, failed=True)
     assert cell.text.endswith(f"(2/3){FAILED_MARK}")
     assert Cell(values=(), wanted=3, digits=1, failed=True).text == FAILED

@@ -187,7 +187,7 @@ def cell_pixels(figure: Figure, image: np.ndarray, x: int, y: int, width: float)
     return image[image.shape[0] - top : image.shape[0] - bottom, left:right].reshape(-1, 3)
 
 
-def test_a_larger_weight_is_darker() -> None:
+def test_a_larger_weight_is_darker():
     with plain_style():
         figure = ATTENTION.draw(attention_row())
         image = pixels(figure)
@@ -197,7 +197,7 @@ def test_a_larger_weight_is_darker() -> None:
     assert shades[1] - shades[2] > 20
 
 
-def test_attention_labels_tokens_for_the_eye() -> None:
+def test_attention_labels_tokens_for_the_eye():
     figure = ATTENTION.draw(attention_row())
     axes = figure.axes[0]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["english", "V", "a", "␣"]
@@ -205,7 +205,7 @@ def test_attention_labels_tokens_for_the_eye() -> None:
     assert [tick.get_rotation() for tick in axes.get_xticklabels()] == [90, 90, 90, 90]
 
 
-def test_forty_source_symbols_do_not_overlap() -> None:
+def test_forty_source_symbols_do_not_overlap():
     source = [f"<tag:{'T' * 8}>"] * 5 + ["W"] * 35
     weights = [[0.0] * 40 for _ in range(30)]
     for line in weights:
@@ -219,7 +219,7 @@ def test_forty_source_symbols_do_not_overlap() -> None:
     assert min(box.y0 for box in boxes) > 0
 
 
-def test_attention_takes_no_more_room_than_its_cells_and_words() -> None:
+def test_attention_takes_no_more_room_than_its_cells_and_words():
     source = [f"s{n}" for n in range(40)]
     row = attention_row(source=source, output=["W"] * 12, weights=[[0.05] * 40] * 12)
     figure = ATTENTION.draw(row)
@@ -231,7 +231,7 @@ def test_attention_takes_no_more_room_than_its_cells_and_words() -> None:
     assert below == pytest.approx(FOOT + room(source), abs=0.12)
 
 
-def test_attention_in_words() -> None:
+def test_attention_in_words():
     assert "5 of 12 weights are nonzero" in ATTENTION.describe(attention_row())
     assert ATTENTION.remark(attention_row()) == ""
     dense = attention_row(gold="x", weights=[[0.25] * 4] * 3)
@@ -242,7 +242,7 @@ def ends(root: Node) -> dict[str, Node]:
     return {n.hypothesis.text: n for _, n in walk(root) if n.hypothesis is not None}
 
 
-def test_lattice_shares_prefixes() -> None:
+def test_lattice_shares_prefixes():
     root = build_tree(lattice_example(lattice_row()))
     assert [node.token for _, node in walk(root)] == [*"drawed", "", "n", "", "e", "w", ""]
     assert place(root) == 3
@@ -258,7 +258,7 @@ def written(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.axes[0].texts if text.get_text()]
 
 
-def test_lattice_labels_branches_and_ends() -> None:
+def test_lattice_labels_branches_and_ends():
     texts = written(LATTICE.draw(lattice_row()))
     percentages = sorted(text for text in texts if text.endswith("%"))
     branches, final = ["25.0 %", "25.0 %", "75.0 %", "75.0 %"], ["18.8 %", "25.0 %", "56.2 %"]
@@ -270,7 +270,7 @@ def test_lattice_labels_branches_and_ends() -> None:
     assert "'drawed' 56.2 %; 'drew' 25.0 %; 'drawn' 18.8 %." in LATTICE.describe(lattice_row())
 
 
-def test_a_beam_says_that_it_is_no_complete_set() -> None:
+def test_a_beam_says_that_it_is_no_complete_set():
     found = [hypothesis("drawed", [0.5] + [1] * 6), hypothesis("dra", [0.5, 0.5, 0.5])]
     row = lattice_row(finite=False, hypotheses=found)
     with pytest.raises(ResultsError, match="disagree on the step"):
@@ -285,13 +285,13 @@ def test_a_beam_says_that_it_is_no_complete_set() -> None:
     assert "not complete" in LATTICE.remark(row)
 
 
-def test_an_unfinished_hypothesis_is_never_gold() -> None:
+def test_an_unfinished_hypothesis_is_never_gold():
     row = lattice_row(finite=False, hypotheses=[hypothesis("drawn", [0.9, 1, 1, 1, 1])])
     assert not lattice_example(row).has_gold
     assert "✓ gold" not in written(LATTICE.draw(row))
 
 
-def test_many_hypotheses_are_cut_and_say_so() -> None:
+def test_many_hypotheses_are_cut_and_say_so():
     names = [chr(ord("a") + n) for n in range(20)]
     row = lattice_row(gold="t", hypotheses=[hypothesis(name, [0.05, 1]) for name in names])
     texts = written(LATTICE.draw(row))
@@ -309,18 +309,18 @@ def test_many_hypotheses_are_cut_and_say_so() -> None:
         (0.9999, ">99.9 %"), (0.99999998, "100.0 %"), (1.0, "100.0 %"),
     ],
 )  # fmt: skip
-def test_percentages_never_hide_a_doubt(probability: float, text: str) -> None:
+def test_percentages_never_hide_a_doubt(probability, text):
     assert percent(probability) == text
 
 
-def test_letters_that_the_font_lacks_become_codes() -> None:
+def test_letters_that_the_font_lacks_become_codes():
     assert drawable("aä↔कя") == "aä↔U+0915я"
     assert token_label("<lang:x>") == "x"
     assert token_label("<tag:V.PTCP>") == "V.PTCP"
     assert token_label("</s>") == "</s>"
 
 
-def test_zero_cells_are_white_with_a_dot() -> None:
+def test_zero_cells_are_white_with_a_dot():
     row = attention_row()
     with plain_style():
         figure = ATTENTION.draw(row)
@@ -335,7 +335,7 @@ def test_zero_cells_are_white_with_a_dot() -> None:
                 assert not white.any(), (x, y)
 
 
-def test_shades_grow_from_nothing_at_zero() -> None:
+def test_shades_grow_from_nothing_at_zero():
     shares = [opacity(weight) for weight in (0.0, 1e-30, 0.1, 0.5, 0.999, 1.0)]
     assert shares[0] == 0 < FAINTEST <= shares[1]
     assert shares == sorted(set(shares))
@@ -346,7 +346,7 @@ def drawn(name: str, row: Row) -> str:
     return draw_figure(FigureData("paper2020/figure9", name, row))["svg"].decode()
 
 
-def test_cells_say_words_and_weight_on_hovering() -> None:
+def test_cells_say_words_and_weight_on_hovering():
     """Neighboring zeros share a shape, which names the first and the last word."""
     row = {**attention_row(), "weights": [[0.0, 0.0, 1.0], [0.25, 0.0, 0.75], [0.0, 1.0, 0.0]]}
     row |= {"source": ["a", "b", "c"], "output": ["x", "y", "</s>"]}
@@ -369,7 +369,7 @@ def as_drawn(name: str) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_svg_is_text_that_follows_the_page(name: str) -> None:
+def test_svg_is_text_that_follows_the_page(name):
     svg = as_drawn(name)["svg"].decode()
     root = ElementTree.fromstring(svg)
     assert [one for one in root.iter() if one.tag.endswith("}text")]
@@ -380,7 +380,7 @@ def test_svg_is_text_that_follows_the_page(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_ids_are_unique_within_a_page(name: str) -> None:
+def test_ids_are_unique_within_a_page(name):
     with plain_style():
         second = figure_kind(name).draw(ROWS[name]).svg("paper2020/figure8")
     first = as_drawn(name)["svg"].decode()
@@ -393,7 +393,7 @@ def test_ids_are_unique_within_a_page(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_figures_are_the_same_bytes_whatever_the_settings(name: str) -> None:
+def test_figures_are_the_same_bytes_whatever_the_settings(name):
     with matplotlib.rc_context({"font.size": 20, "svg.hashsalt": "other", "axes.facecolor": "red"}):
         assert draw_figure(FigureData("paper2020/figure9", name, ROWS[name])) == as_drawn(name)
 
@@ -410,29 +410,29 @@ def hostile(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_hostile_text_is_drawn_as_text(name: str) -> None:
+def test_hostile_text_is_drawn_as_text(name):
     svg = drawn(name, hostile(ROWS[name]))
     assert "<script" not in svg
     assert ElementTree.fromstring(svg).tag.endswith("svg")
 
 
-def test_an_unknown_drawing_is_refused() -> None:
+def test_an_unknown_drawing_is_refused():
     with pytest.raises(ResultsError, match="no drawing 'pie'; choose from: accuracy_over_time"):
         figure_kind("pie")
 
 
-def test_data_of_another_kind_are_refused() -> None:
+def test_data_of_another_kind_are_refused():
     with pytest.raises(ResultsError, match="paper2020/figure9: malformed data"):
         drawn("lattice", attention_row())
 
 
-def test_every_kind_has_an_example_or_needs_no_run() -> None:
+def test_every_kind_has_an_example_or_needs_no_run():
     others = {name: kind for name, kind in figure_kinds().items() if name not in ROWS}
     assert {type(kind).__module__.split(".")[3] for kind in others.values()} == {"library"}
     assert all(isinstance(kind, Kind) for kind in others.values())
 
 
-def test_mappings_have_looks_of_their_own() -> None:
+def test_mappings_have_looks_of_their_own():
     assert {*STYLES} <= {*MAPPINGS}
     for looks in (
         {(s.color, s.dashes) for s in STYLES.values()},
@@ -448,7 +448,7 @@ def test_mappings_have_looks_of_their_own() -> None:
     assert same["newton"].dashes != same["sorting"].dashes
 
 
-def test_the_longest_correct_source_of_thirty_is_chosen() -> None:
+def test_the_longest_correct_source_of_thirty_is_chosen():
     def kept(index: int, length: int, gold: str = "a") -> Row:
         weights = [[1.0] + [0.0] * (length - 1)]
         return attention_row(
@@ -465,7 +465,7 @@ def test_the_longest_correct_source_of_thirty_is_chosen() -> None:
     assert first(kept(0, 20), attention_row(index=1, source=[*"draw"]), prefer=("draw",)) == 1
 
 
-def test_the_most_even_complete_set_with_gold_is_chosen() -> None:
+def test_the_most_even_complete_set_with_gold_is_chosen():
     def kept(index: int, *shares: float, lemma: str = "go", gold: str = "a", **more: Any) -> Row:
         found = [
             {"tokens": [chr(ord("a") + n)], "probability": share, "steps": [share, 1.0]}

@@ -40,7 +40,7 @@ CHOICE = step(0.25, 2, a=0.75, the=0.25)
 PAPER = row(3, "the tree of life", CHOICE, sure("tree"), sure("of"), sure("life"))
 
 
-def test_steps_without_a_choice_share_a_shaded_box() -> None:
+def test_steps_without_a_choice_share_a_shaded_box():
     axes = FORCED.draw(PAPER).axes[0]
     first, second = axes.patches
     assert first.get_facecolor() == (1, 1, 1, 1)
@@ -57,7 +57,7 @@ def test_steps_without_a_choice_share_a_shaded_box() -> None:
     assert "'the' 25.0 % of 2; 'tree' 100.0 % of 1" in FORCED.describe(PAPER)
 
 
-def test_an_impossible_target_is_listed_and_red() -> None:
+def test_an_impossible_target_is_listed_and_red():
     found = row(0, "x", step(0.0, 1, a=1.0))
     axes = FORCED.draw(found).axes[0]
     texts = {text.get_text(): text for text in axes.texts}
@@ -68,7 +68,7 @@ def test_an_impossible_target_is_listed_and_red() -> None:
     assert FORCED.remark(found).endswith("1 symbols of the target have probability exactly zero.")
 
 
-def test_what_is_not_listed_is_counted() -> None:
+def test_what_is_not_listed_is_counted():
     shares = {f"w{n}": 0.05 for n in range(10)}
     found = row(0, "rare", step(0.001, 30, **shares))
     texts = [text.get_text() for text in FORCED.draw(found).axes[0].texts]
@@ -78,7 +78,7 @@ def test_what_is_not_listed_is_counted() -> None:
     assert FORCED.remark(found).endswith("are counted but not listed.")
 
 
-def test_boxes_stay_inside_and_apart() -> None:
+def test_boxes_stay_inside_and_apart():
     steps = [CHOICE if n % 3 else sure("the") for n in range(40)] + [sure("the")] * 60
     figure = FORCED.draw(row(0, "the " * 100, *steps))
     figure.draw_without_rendering()
@@ -94,7 +94,7 @@ def test_boxes_stay_inside_and_apart() -> None:
         assert not any(one.overlaps(other) for other in found[number + 1 :])
 
 
-def test_the_target_that_changes_most_is_shown() -> None:
+def test_the_target_that_changes_most_is_shown():
     plain = row(0, "a b", sure("a"), sure("b"))
     turns = row(1, "the b the", CHOICE, sure("b"), CHOICE)
     impossible = row(2, "the b x b", CHOICE, sure("b"), step(0.0, 2, a=0.5, b=0.5), sure("b"))

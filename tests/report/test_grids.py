@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from repro.config.experiment import Column, Experiment, Published
+from repro.config.experiment import Column, Published
 from repro.report.breakdown import language_grids, runs_grid, summary_grid
 from repro.report.document import Document, build_section
 from repro.report.grid import NOT_COMPARABLE, Grid, table_grids
@@ -142,7 +142,7 @@ def test_languages_with_the_rule_baseline(experiment, records, make_record):
     assert [row[1] for row in texts(grid)] == ["—", "5.00"]
 
 
-def test_every_run_is_listed(experiment: Experiment, records: list[Measurement]) -> None:
+def test_every_run_is_listed(experiment, records):
     table = build_table(experiment, records, "full")
     grid = runs_grid(table, records)
     assert titles(grid) == ["row", "seed", "run", "seconds", "avg", "ens"]

@@ -3,7 +3,6 @@
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,7 @@ def computed() -> Experiment:
     )
 
 
-def test_entmax_curves_saturate_where_the_paper_says() -> None:
+def test_entmax_curves_saturate_where_the_paper_says():
     """Peters et al. (2019), Figure 3: at ``±1 / (α - 1)``, and only there."""
     leads = np.array(VALUES["entmax_curves"]["t"])
     curves = {c["alpha"]: np.array(c["probability"]) for c in VALUES["entmax_curves"]["curves"]}
@@ -63,7 +62,7 @@ def test_entmax_curves_saturate_where_the_paper_says() -> None:
         assert ((inside > 0) & (inside < 1)).all()
 
 
-def test_the_mapping_is_the_slope_of_the_maximum() -> None:
+def test_the_mapping_is_the_slope_of_the_maximum():
     leads = np.array(VALUES["max_operators"]["t"])
     step = leads[1] - leads[0]
     for name, curve in VALUES["max_operators"]["curves"].items():
@@ -73,7 +72,7 @@ def test_the_mapping_is_the_slope_of_the_maximum() -> None:
         assert (maximum >= leads.clip(0) - ROUNDED).all(), name
 
 
-def test_smoothed_maxima_meet_the_maximum_exactly_where_the_choice_is_certain() -> None:
+def test_smoothed_maxima_meet_the_maximum_exactly_where_the_choice_is_certain():
     leads = np.array(VALUES["max_operators"]["t"])
     for name, curve in VALUES["max_operators"]["curves"].items():
         above = np.array(curve["maximum"]) - leads.clip(0)
@@ -84,7 +83,7 @@ def test_smoothed_maxima_meet_the_maximum_exactly_where_the_choice_is_certain() 
     assert middle == pytest.approx(math.log(2), abs=ROUNDED)
 
 
-def test_published_oscarmax_is_drawn_beside_the_exact_one() -> None:
+def test_published_oscarmax_is_drawn_beside_the_exact_one():
     values = VALUES["map_surfaces"]
     exact, published = (values["surfaces"][f"oscarmax{name}"] for name in ("", "_published"))
     row, column = 3, 30
@@ -94,7 +93,7 @@ def test_published_oscarmax_is_drawn_beside_the_exact_one() -> None:
     assert published != exact
 
 
-def test_surfaces_hold_the_second_probability() -> None:
+def test_surfaces_hold_the_second_probability():
     values = VALUES["map_surfaces"]
     grid = values["t"]
     row, column = grid.index(0.7), grid.index(-0.4)
@@ -111,7 +110,7 @@ def test_surfaces_hold_the_second_probability() -> None:
     assert ((smooth > 0) & (smooth < 1)).all()
 
 
-def test_rounds_by_hand() -> None:
+def test_rounds_by_hand():
     """Malaviya et al. (2018), Figure 1, scores (1.2, .8, -.2), (.7, .9, .1), (-.2, .2, .9)."""
     columns = VALUES["bounded_rounds"]["columns"]
     expected = {
@@ -134,7 +133,7 @@ def test_rounds_by_hand() -> None:
 
 
 @pytest.mark.parametrize("name", LIBRARY)
-def test_values_survive_json_and_are_the_same_again(name: str) -> None:
+def test_values_survive_json_and_are_the_same_again(name):
     text = json.dumps(VALUES[name], allow_nan=False)
     assert json.loads(text) == VALUES[name]
     assert LIBRARY[name].gather(NO_RUNS) == VALUES[name]
@@ -147,19 +146,19 @@ def test_values_survive_json_and_are_the_same_again(name: str) -> None:
         ("max_operators", {"softmax", "sparsemax", "sq-pnorm-max, p = 1.5", "fusedmax, λ = 0.2"}),
     ],
 )
-def test_every_curve_is_named(name: str, labels: set[str]) -> None:
+def test_every_curve_is_named(name, labels):
     axes = LIBRARY[name].draw(VALUES[name]).axes[0]
     legend = axes.get_legend()
     assert labels <= {text.get_text() for text in legend.get_texts()}
 
 
-def test_triangles_show_bounds_below_one_only() -> None:
+def test_triangles_show_bounds_below_one_only():
     figure = LIBRARY["bounded_rounds"].draw(VALUES["bounded_rounds"])
     dashed = [sum(line.is_dashed() for line in axes.lines) for axes in figure.axes[:12]]
     assert dashed == [0, 0, 0, 0, 0, 0, 3, 2, 0, 0, 3, 2]
 
 
-def test_data_are_the_same_at_every_scale(tmp_path: Path, computed: Experiment) -> None:
+def test_data_are_the_same_at_every_scale(tmp_path, computed):
     texts = [
         export_figure_data(Archive(tmp_path, scale), computed, origin=ORIGIN).read_bytes()
         for scale in ("demo", "full")
@@ -217,7 +216,7 @@ def test_measured_neighbors_keep_their_banner(
     assert "not comparable" in banners[experiment.name]
 
 
-def test_distances_are_labeled_as_powers_of_ten() -> None:
+def test_distances_are_labeled_as_powers_of_ten():
     distance, _ = LIBRARY["solver_race"].draw(VALUES["solver_race"]).axes
     labels = [distance.yaxis.get_major_formatter()(value, 0) for value in (1.0, 0.01, 1e-8)]
     assert labels == ["10⁰", "10⁻²", "10⁻⁸"]

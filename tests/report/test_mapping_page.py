@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[2] / "results" / "mappings.html"
 
 
 @pytest.mark.parametrize("place", range(len(_SLIDERS)))
-def test_the_page_shows_what_references_compute(place: int) -> None:
+def test_the_page_shows_what_references_compute(place):
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', PAGE.read_text())
     data = json.loads(found[1])
     name, argument, *_ = _SLIDERS[place]

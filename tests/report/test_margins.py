@@ -33,7 +33,7 @@ def drawn(*claims: Judged, generated: bool = False) -> Sequence[Margin]:
     return [margin_of(one, generated) for one in claims]
 
 
-def test_the_axis_has_zero_in_the_middle_and_is_symmetric_and_monotone() -> None:
+def test_the_axis_has_zero_in_the_middle_and_is_symmetric_and_monotone():
     shares = [-9.0, -1.0, -0.1, -0.001, 0.0, 0.001, 0.1, 1.0, 9.0]
     places = [position(share) for share in shares]
     assert places == sorted(places)
@@ -51,8 +51,8 @@ def test_the_axis_has_zero_in_the_middle_and_is_symmetric_and_monotone() -> None
     ],
 )
 def test_margins_are_in_units_of_the_limit_or_of_the_other_value(
-    predicate: Order | Bound, right: float, share: float, experiment: Experiment
-) -> None:
+    predicate, right, share, experiment
+):
     (line,) = drawn(judged(experiment, predicate, 2.0, right))
     assert line.place == pytest.approx(position(share))
     assert line.interval is None
@@ -61,7 +61,7 @@ def test_margins_are_in_units_of_the_limit_or_of_the_other_value(
     assert low < line.place < high
 
 
-def test_only_numbers_have_minus_signs(experiment: Experiment) -> None:
+def test_only_numbers_have_minus_signs(experiment):
     one = judged(experiment, Order(better=["a"], than=["b"]), -2.0, 40.0)
     (line,) = drawn(replace(one, reason="half-size data"))
     assert line.text == "−5.0 % of the limit; half-size data; 3 seeds; p = 0.990; margin −2.00"

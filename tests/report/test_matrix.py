@@ -24,7 +24,7 @@ def lines(judged: dict[str, list[Judged]]) -> list[Line]:
     return claims_matrix(RESULTS, {scale: judged[scale] for scale in SCALES[1:]})
 
 
-def test_every_claim_has_a_line_decided_ones_first(lines: list[Line]) -> None:
+def test_every_claim_has_a_line_decided_ones_first(lines):
     named = {(line.strongest.paper, line.strongest.claim.name) for line in lines}
     assert named == {(paper.paper, one.name) for paper in load_claims() for one in paper.claims}
     assert len(named) == len(lines)
@@ -44,9 +44,9 @@ def test_the_strongest_verdict_is_that_of_the_largest_scale_that_decides(lines, 
                 assert SCALES.index(line.scale) >= n
 
 
-def test_published_values_agree_with_their_claims(lines: list[Line]) -> None:
+def test_published_values_agree_with_their_claims(lines):
     assert {line.published_sign for line in lines} <= {SIGNS[Verdict.HOLDS], NONE}
 
 
-def test_nothing_measured_is_no_matrix(tmp_path: Path) -> None:
+def test_nothing_measured_is_no_matrix(tmp_path):
     assert claims_matrix(tmp_path, {}) == []

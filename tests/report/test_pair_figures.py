@@ -49,7 +49,7 @@ LONG = attended(1, "a b c", [0.0, 0.5, 0.5])
 UNKNOWN = attended(2, "a b c d", [1.0, 0.0, 0.0, 0.0], predicted="entailment")
 
 
-def test_runs_are_joined_by_pair_and_keep_what_they_say() -> None:
+def test_runs_are_joined_by_pair_and_keep_what_they_say():
     other = {**LONG, "weights": [1.0, 0.0, 0.0]}
     (row,) = common_pairs({"x": [SHORT, LONG], "y": [other]})
     assert (row["index"], row["premise"]) == (1, ["a", "b", "c"])
@@ -61,7 +61,7 @@ def test_runs_are_joined_by_pair_and_keep_what_they_say() -> None:
     }
 
 
-def test_runs_that_cannot_be_joined_are_refused() -> None:
+def test_runs_that_cannot_be_joined_are_refused():
     with pytest.raises(ResultsError, match="kept no examples"):
         common_pairs({"x": [SHORT], "y": [LONG]})
     with pytest.raises(ResultsError, match="read different texts"):
@@ -72,7 +72,7 @@ def shown(kept: list[Row], prefer: list[str], count: int = 1) -> list[int]:
     return [row["index"] for row in gather_premises({"x": kept}, prefer, count)["pairs"]]
 
 
-def test_the_longest_premise_that_every_run_is_right_about_is_shown() -> None:
+def test_the_longest_premise_that_every_run_is_right_about_is_shown():
     rows = [SHORT, LONG, UNKNOWN]
     assert shown(rows, []) == shown(rows[::-1], []) == [1]
     too_long = attended(3, "w " * 25, [1.0] + [0.0] * 24)
@@ -81,32 +81,32 @@ def test_the_longest_premise_that_every_run_is_right_about_is_shown() -> None:
     assert shown([*rows, attended(4, "x y z", LONG["weights"])], []) == [1]
 
 
-def test_preferred_hypotheses_come_first_whatever_their_marks() -> None:
+def test_preferred_hypotheses_come_first_whatever_their_marks():
     rows = [SHORT, LONG, UNKNOWN]
     assert shown(rows, ["Said 2."], 2) == [2, 1]
     assert shown(rows, ["nothing", "said 0", "said 2"], 2) == [0, 2]
 
 
-def test_no_premise_and_no_hypothesis_is_shown_twice() -> None:
+def test_no_premise_and_no_hypothesis_is_shown_twice():
     again = attended(5, "a b c", LONG["weights"])
     same = attended(6, "x y z v w", [1.0, 0, 0, 0, 0], hypothesis="said 1")
     assert shown([LONG, again, same, SHORT], [], 3) == [6, 5, 0]
 
 
-def test_lines_stand_where_neighbors_differ() -> None:
+def test_lines_stand_where_neighbors_differ():
     assert segments([0.25, 0.25, 0.5, 0.0, 0.0]) == [2, 3]
     third = 1 / 3
     assert segments([third, 1 - third - third, third]) == []
 
 
-def test_the_remark_names_runs_and_mistakes() -> None:
+def test_the_remark_names_runs_and_mistakes():
     row = gather_premises({"x": [UNKNOWN]}, [], 1)
     assert Premises(1).remark(row) == "The label of 'said 2' is not predicted by: x."
     assert "x: 1 of 4 words" in Premises(1).describe(row)
     assert row["runs"] == {"x": "x-1"}
 
 
-def test_strips_have_a_dot_at_zero_and_lines_where_weights_differ() -> None:
+def test_strips_have_a_dot_at_zero_and_lines_where_weights_differ():
     row = gather_premises({"x": [LONG], "y": [{**LONG, "weights": [0.2, 0.3, 0.5]}]}, [], 1)
     axes = Premises(1).draw(row).axes[0]
     zeros, borders = axes.lines
@@ -159,7 +159,7 @@ THREE = {
 }
 
 
-def test_alignments_show_cells_paths_and_matchings() -> None:
+def test_alignments_show_cells_paths_and_matchings():
     row = gather_alignment(THREE, [])
     figure = Alignments().draw(row)
     *maps, _ = figure.cells  # upper maps, then lower ones
@@ -183,7 +183,7 @@ def test_alignments_show_cells_paths_and_matchings() -> None:
     assert "sequential: 6 of 12 weights are nonzero, 3 structures" in text
 
 
-def test_columns_of_the_upper_grid_are_words_of_the_hypothesis() -> None:
+def test_columns_of_the_upper_grid_are_words_of_the_hypothesis():
     figure = Alignments().draw(gather_alignment({"sequential": THREE["sequential"]}, []))
     upper, lower, _ = figure.cells
     assert [[w > 0 for w in line] for line in upper.weights] == [
@@ -195,7 +195,7 @@ def test_columns_of_the_upper_grid_are_words_of_the_hypothesis() -> None:
     assert [tick.get_text() for tick in upper.axes.get_yticklabels()] == ["a", "b", "c"]
 
 
-def test_a_neutral_pair_that_fits_is_shown() -> None:
+def test_a_neutral_pair_that_fits_is_shown():
     rows = [
         aligned(0, ("a b", "x"), {}),
         aligned(1, ("a b", "x y"), {}),
@@ -212,7 +212,7 @@ def test_a_neutral_pair_that_fits_is_shown() -> None:
     ("count", "hidden"),
     [(7, "structure of least weight is"), (8, "2 structures of least weight are")],
 )
-def test_more_structures_than_are_drawn_are_counted(count: int, hidden: str) -> None:
+def test_more_structures_than_are_drawn_are_counted(count, hidden):
     many = [{"weight": 0.125, "partners": [0, -1, 1]} for _ in range(count)]
     panel = {**MATCHED, "structures": {"premise_to_hypothesis": many}}
     row = gather_alignment({"matching": [aligned(0, WORDS, panel)]}, [])
@@ -220,7 +220,7 @@ def test_more_structures_than_are_drawn_are_counted(count: int, hidden: str) -> 
     assert len(Alignments().draw(row).axes[1].child_axes) == 6
 
 
-def test_two_paths_are_drawn_and_the_others_counted() -> None:
+def test_two_paths_are_drawn_and_the_others_counted():
     many = [{"weight": 0.25, "partners": [0, 1, 1]} for _ in range(4)]
     panel = {**MATCHED, "structures": dict.fromkeys(("premise_to_hypothesis",), many)}
     panel["structures"]["hypothesis_to_premise"] = [{"weight": 1.0, "partners": [0, 2]}]
@@ -267,7 +267,7 @@ def test_a_comparison_takes_the_best_run_of_each_row(tmp_path, figure_experiment
     }
 
 
-def test_titles_do_not_name_a_label_that_the_example_lacks() -> None:
+def test_titles_do_not_name_a_label_that_the_example_lacks():
     for path in Path("results").glob("*/figures/*/*.json"):
         pairs = json.loads(path.read_text(encoding="utf-8"))["example"].get("pairs", [])
         labels = {str(pair["gold"]) for pair in pairs if "gold" in pair}

@@ -60,7 +60,7 @@ def runs(*outputs: str, names: Sequence[str] = ("fusedmax", "oscarmax", "softmax
     }
 
 
-def test_equal_weights_are_one_cluster_wherever_they_stand() -> None:
+def test_equal_weights_are_one_cluster_wherever_they_stand():
     assert clusters([0.25, 0.0, 0.25, 0.5, 0.0]) == [[0, 2]]
     assert clusters([0.1, 0.4, 0.4, 0.1]) == [[1, 2], [0, 3]]
     assert clusters([0.1, 0.2, 0.3, 0.4, 0.0, 0.0]) == []
@@ -68,7 +68,7 @@ def test_equal_weights_are_one_cluster_wherever_they_stand() -> None:
     assert clusters([third, 1 - third - third, third]) == [[0, 1, 2]]
 
 
-def test_sentences_are_joined_by_their_place_and_keep_what_each_run_says() -> None:
+def test_sentences_are_joined_by_their_place_and_keep_what_each_run_says():
     found = {"x": [kept(0, "a b", "p"), kept(1, "c", "q")], "y": [kept(1, "c", "r")]}
     (sentence,) = common(found)
     assert (sentence.row["index"], sentence.source) == (1, ["c"])
@@ -78,7 +78,7 @@ def test_sentences_are_joined_by_their_place_and_keep_what_each_run_says() -> No
     }
 
 
-def test_a_sink_is_no_word_of_the_sentence() -> None:
+def test_a_sink_is_no_word_of_the_sentence():
     free, bounded = kept(0, "a b", "p"), kept(0, f"a b {SINK}", "q")
     (sentence,) = common({"bounded": [bounded], "free": [free]})
     assert sentence.source == ["a", "b"]
@@ -93,12 +93,12 @@ def test_a_sink_is_no_word_of_the_sentence() -> None:
         ([kept(0, "a c", "p")], "read different texts"),
     ],
 )
-def test_runs_that_cannot_be_joined_are_refused(other: list[Row], message: str) -> None:
+def test_runs_that_cannot_be_joined_are_refused(other, message):
     with pytest.raises(ResultsError, match=message):
         common({"x": [kept(0, "a b", "p")], "y": other})
 
 
-def test_the_longest_sources_that_fit_are_shown_once() -> None:
+def test_the_longest_sources_that_fit_are_shown_once():
     rows = [
         kept(n, source, "p") for n, source in enumerate(["a", "b c", "b c", "d e f", "g h i j"])
     ]
@@ -108,14 +108,14 @@ def test_the_longest_sources_that_fit_are_shown_once() -> None:
     assert shown(gather_sentences({"x": [*rows, long]}, [], 9, 3)) == [3, 1, 0, 9, 4]
 
 
-def test_the_longer_summary_is_where_fusedmax_says_most_more() -> None:
+def test_the_longer_summary_is_where_fusedmax_says_most_more():
     found = runs("a a|a a a a|a a", "a|a a a|a a", "a|a|a a a")
     assert shown(LONGER.gather(runs_of(found, []))) == [1]  # 4 - 3 = 2 - 1, the longer source
     found = runs("a a|a a a|a a", "a|a a a|a a", "a|a|a a a")
     assert shown(LONGER.gather(runs_of(found, []))) == [0]
 
 
-def test_the_shorter_summary_is_where_both_say_least() -> None:
+def test_the_shorter_summary_is_where_both_say_least():
     found = runs("a|a a|a", "a a|a a|a a a", "a a a|a a a a|a a")
     assert shown(SHORTER.gather(runs_of(found, []))) == [1]
     row = SHORTER.gather(runs_of(found, []))
@@ -125,7 +125,7 @@ def test_the_shorter_summary_is_where_both_say_least() -> None:
     )
 
 
-def test_a_figure_without_a_sentence_that_shows_its_point_says_so() -> None:
+def test_a_figure_without_a_sentence_that_shows_its_point_says_so():
     found = runs("a|b|c", "a|b|c", "a|b|c", names=("fusedmax", "oscarmax", "sparsemax"))
     for kind in (LONGER, SHORTER):
         closest = kind.gather(runs_of(found))
@@ -149,7 +149,7 @@ def test_the_section_names_the_runs_of_every_row(tmp_path, figure_experiment, ma
     assert "softmax aa, fusedmax bb" in view.run
 
 
-def test_sentences_of_other_splits_are_shown_on_request_only() -> None:
+def test_sentences_of_other_splits_are_shown_on_request_only():
     rows = [
         kept(0, "a b c", "p", gold="q"),
         kept(0, "d@@ e Φ .", "p", gold="x@@ y !", split="test"),
@@ -167,7 +167,7 @@ def test_sentences_of_other_splits_are_shown_on_request_only() -> None:
         )
 
 
-def test_rules_need_the_runs_they_speak_of() -> None:
+def test_rules_need_the_runs_they_speak_of():
     with pytest.raises(ResultsError, match="no run uses fusedmax or oscarmax"):
         SHORTER.gather(runs_of({"softmax": [kept(0, "a", "p")]}))
 
@@ -188,7 +188,7 @@ def boxes(figure: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(("words", "names"), [(4, ["oscarmax"]), (24, [*"abcd", "oscarmax"])])
-def test_texts_do_not_overlap_and_stay_inside(words: int, names: list[str]) -> None:
+def test_texts_do_not_overlap_and_stay_inside(words, names):
     source = " ".join(["international"] * words)
     rows = {
         name: [
@@ -204,7 +204,7 @@ def test_texts_do_not_overlap_and_stay_inside(words: int, names: list[str]) -> N
         assert not any(one.overlaps(other) for other in found[number + 1 :])
 
 
-def test_panels_in_words() -> None:
+def test_panels_in_words():
     kind = SentencePanels(2, 9)
     row = gather_sentences(runs("a|b|c", "a|b|d", "a|b|c"), [], 2, 9)
     assert "2 sentences. Nonzero weights: fusedmax: 4 of 14; oscarmax" in kind.describe(row)
@@ -212,7 +212,7 @@ def test_panels_in_words() -> None:
     assert "softmax below the least" in kind.remark(row)
 
 
-def test_groups_of_oscarmax_have_bullets_and_no_lines_inside() -> None:
+def test_groups_of_oscarmax_have_bullets_and_no_lines_inside():
     line = [0.0, 0.3, 0.3, 0.4, 0.0]
     rows = {name: [kept(0, "a b c d e", "", weights=[line])] for name in ("fusedmax", "oscarmax")}
     row = gather_sentences(rows, [], 1, 9)
@@ -227,7 +227,7 @@ def test_groups_of_oscarmax_have_bullets_and_no_lines_inside() -> None:
     assert "bear the same bullet" in SentencePanels(1, 9).remark(row)
 
 
-def test_repeated_words_are_bold() -> None:
+def test_repeated_words_are_bold():
     said, gold = "die al@@ te , al@@ te , die stadt", "die stadt die , la@@ st"
     row = gather_sentences({"softmax": [kept(0, "a b", said, gold=gold)]}, [], 1, 9)
     (sentence,) = shown_sentences(row)
@@ -240,7 +240,7 @@ def test_repeated_words_are_bold() -> None:
     assert "alte" not in SentencePanels(1, 9).remark(row)
 
 
-def test_a_word_that_occurs_again_in_another_phrase_is_no_repetition() -> None:
+def test_a_word_that_occurs_again_in_another_phrase_is_no_repetition():
     """Articles of a sentence recur; a phrase that is said twice is marked."""
     said, gold = "a man with a hat on a bench in a park", "the man on the bench wears a hat"
     rows = {"softmax": [kept(0, "x y", said, gold=gold)]}
@@ -249,7 +249,7 @@ def test_a_word_that_occurs_again_in_another_phrase_is_no_repetition() -> None:
     assert repeated_words(["a", "man", "saw", "a", "man"], sentence) == ["a", "man"]
 
 
-def test_a_figure_about_repetitions_shows_sentences_with_some() -> None:
+def test_a_figure_about_repetitions_shows_sentences_with_some():
     examples = [kept(0, "a b c d", "x y z"), kept(1, "a b", "x y x y"), kept(2, "a b c", "p q")]
     figure = figure_kind("attention_to_two_translated")
     data = figure.gather(runs_of({"softmax": examples}, []))
@@ -257,7 +257,7 @@ def test_a_figure_about_repetitions_shows_sentences_with_some() -> None:
     assert NOT_SHOWN not in figure.remark(data)
 
 
-def test_an_alignment_of_two_sentences_is_drawn_as_an_example() -> None:
+def test_an_alignment_of_two_sentences_is_drawn_as_an_example():
     row = {
         "premise": ["a", "b"], "hypothesis": ["c"], "gold": "neutral", "predicted": "neutral",
         "premise_to_hypothesis": [[1.0], [0.0]], "hypothesis_to_premise": [[1.0, 0.0]],
@@ -267,7 +267,7 @@ def test_an_alignment_of_two_sentences_is_drawn_as_an_example() -> None:
     assert canvas.svg("example")
 
 
-def test_four_panels_stand_two_by_two_where_four_are_too_wide() -> None:
+def test_four_panels_stand_two_by_two_where_four_are_too_wide():
     words = " ".join(["word"] * 20)
     rows = {name: [kept(0, words, "p q r")] for name in "abcd"}
     *panels, _ = SentencePanels(1, 20).draw(gather_sentences(rows, [], 1, 20)).axes
@@ -283,7 +283,7 @@ def test_four_panels_stand_two_by_two_where_four_are_too_wide() -> None:
     assert len({round(axes.get_position().x0, 3) for axes in panels}) == 1
 
 
-def test_dollar_signs_of_an_input_are_text() -> None:
+def test_dollar_signs_of_an_input_are_text():
     source = ["$_$", "b"]
     prediction = Prediction("x", "x", source, attention=AttentionMap(torch.eye(2), "xy", source))
     canvas = draw_predictions([{"softmax": prediction}])
@@ -302,14 +302,14 @@ def brute_force_length(one: Sequence[str], other: Sequence[str]) -> int:
     ("one", "other"),
     [("a b c a", "c a b a"), ("so you know you know", "like that you know"), ("a", "b"), ("", "a")],
 )
-def test_common_words_are_a_longest_common_subsequence(one: str, other: str) -> None:
+def test_common_words_are_a_longest_common_subsequence(one, other):
     first, second = common_words(one.split(), other.split())
     words = [one.split()[n] for n in sorted(first)]
     assert words == [other.split()[n] for n in sorted(second)]
     assert len(words) == brute_force_length(one.split(), other.split())
 
 
-def test_the_sentences_about_which_runs_differ_most_are_shown_first() -> None:
+def test_the_sentences_about_which_runs_differ_most_are_shown_first():
     found = {
         "x": [kept(0, "a", "x y"), kept(1, "b", "x y"), kept(2, "c", "x y")],
         "y": [kept(0, "a", "x y"), kept(1, "b", "z"), kept(2, "c", "x z")],
@@ -318,7 +318,7 @@ def test_the_sentences_about_which_runs_differ_most_are_shown_first() -> None:
     assert shown(Translations().gather(runs_of(found, ["A"]))) == [0, 1, 2]
 
 
-def test_missing_words_are_blue_and_wrong_ones_red() -> None:
+def test_missing_words_are_blue_and_wrong_ones_red():
     found = {"x": [kept(0, "a@@ b c", "x y y")], "y": [kept(0, "a@@ b c", "y")]}
     row = Translations().gather(runs_of(found))
     figure = Translations().draw(row)

@@ -46,7 +46,7 @@ GOLD, OTHER, THIRD = [2, 0, 2], [2, 0, 1], [0, 1, 1]
 AMBIGUOUS = row((OTHER, 0.75), (GOLD, 0.25))
 
 
-def test_marginals_are_sums_over_the_trees_that_hold_an_arc() -> None:
+def test_marginals_are_sums_over_the_trees_that_hold_an_arc():
     example = parsed_sentence(row((OTHER, 0.5), (GOLD, 0.25), (THIRD, 0.25)))
     assert example.marginals == {
         (0, 1): 0.25, (0, 2): 0.75, (1, 2): 0.25, (1, 3): 0.75, (2, 1): 0.75, (2, 3): 0.25,
@@ -54,7 +54,7 @@ def test_marginals_are_sums_over_the_trees_that_hold_an_arc() -> None:
     assert example.gold_place == 1
 
 
-def test_weights_whose_rounded_sum_exceeds_one_are_drawn() -> None:
+def test_weights_whose_rounded_sum_exceeds_one_are_drawn():
     rounded = row((OTHER, 0.75), (GOLD, 0.25 + 1e-7))
     assert max(parsed_sentence(rounded).marginals.values()) > 1
     drawn(rounded).svg("name")
@@ -73,13 +73,13 @@ def test_weights_whose_rounded_sum_exceeds_one_are_drawn() -> None:
     ],
     ids=["single", "gold first", "without gold", "less even", "later", "long"],
 )  # fmt: skip
-def test_the_most_even_ambiguous_sentence_wins(others: list[Row]) -> None:
+def test_the_most_even_ambiguous_sentence_wins(others):
     for rows in ([AMBIGUOUS, *others], [*others, AMBIGUOUS]):
         assert first(rows, []) == 0
         assert first(rows, ["none", "s1"]) == 1
 
 
-def test_the_drawing_shows_arcs_words_and_weights() -> None:
+def test_the_drawing_shows_arcs_words_and_weights():
     figure = drawn(AMBIGUOUS)
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert texts[:4] == ["root", "a", "b", "c"]
@@ -100,7 +100,7 @@ def crowded(words: int, seed: int) -> Row:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("words", [3, 14, 30])
-def test_labels_of_arcs_do_not_touch_each_other_or_the_words(words: int, seed: int) -> None:
+def test_labels_of_arcs_do_not_touch_each_other_or_the_words(words, seed):
     figure = drawn(crowded(words, seed))
     renderer = FigureCanvasAgg(figure).get_renderer()
     *texts, _title = figure.axes[0].texts
@@ -109,12 +109,12 @@ def test_labels_of_arcs_do_not_touch_each_other_or_the_words(words: int, seed: i
     assert not any(first.overlaps(second) for first, second in combinations(boxes, 2))
 
 
-def test_the_title_lists_the_heaviest_trees_only() -> None:
+def test_the_title_lists_the_heaviest_trees_only():
     title = drawn(row(*[(GOLD, 0.1)] * 10)).axes[0].texts[-1].get_text()
     assert title == f"Sentence s0: 10 trees, of weight 0.10 (gold), {'0.10, ' * 7}…"
 
 
-def test_the_words_say_what_is_in_doubt() -> None:
+def test_the_words_say_what_is_in_doubt():
     text, remark = told(AMBIGUOUS)
     assert "2 with nonzero weight" in text
     assert "'c' below 'a' (0.75)" in text
@@ -133,14 +133,14 @@ HISTORY: Row = {
 }
 
 
-def test_quantiles_of_counts_are_those_of_the_values() -> None:
+def test_quantiles_of_counts_are_those_of_the_values():
     counts = [(1.0, 1), (4.0, 2), (9.0, 1)]
     assert [quantile(counts, share) for share in (0.25, 0.26, 0.5, 0.75, 0.76, 1.0)] == [
         1, 4, 4, 4, 9, 9,
     ]  # fmt: skip
 
 
-def test_sparsity_is_drawn_as_boxes_and_told() -> None:
+def test_sparsity_is_drawn_as_boxes_and_told():
     both = HISTORY | {
         "training_trees": [[[4, 3], [5, 1]], [[1, 2], [2, 6]]],
         "training_parents": [[[1.5, 4]], [[1.25, 8]]],
@@ -161,7 +161,7 @@ def test_sparsity_is_drawn_as_boxes_and_told() -> None:
     assert "training" not in SPARSITY.remark(HISTORY)
 
 
-def test_two_sentences_stand_below_each_other() -> None:
+def test_two_sentences_stand_below_each_other():
     two = (AMBIGUOUS, row((OTHER, 1.0), index=1))
     upper, lower = drawn(*two).axes
     alone = drawn(AMBIGUOUS).axes[0]
@@ -171,14 +171,14 @@ def test_two_sentences_stand_below_each_other() -> None:
     assert told(*two)[1].count("s1") == 3
 
 
-def test_sentences_are_asked_for_by_their_words() -> None:
+def test_sentences_are_asked_for_by_their_words():
     other = row((GOLD, 1.0), words=["A", "b", "d"], index=1)
     assert first([AMBIGUOUS, other], ["x", "a b d."]) == 1
     with pytest.raises(ResultsError, match="kept no examples"):
         first([], [])
 
 
-def test_a_history_without_numbers_of_trees_is_refused() -> None:
+def test_a_history_without_numbers_of_trees_is_refused():
     counted = {"epoch": 2, "dev_trees_counts": [[1, 3]], "dev_parents_counts": [[1.0, 3]]}
     data = SPARSITY.gather(runs_of({"SparseMAP": [{"epoch": 1}, counted]}))
     assert data == {"epochs": [2], "trees": [[[1, 3]]], "parents": [[[1.0, 3]]]}

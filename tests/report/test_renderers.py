@@ -97,7 +97,7 @@ def hostile(make_record: Make) -> Section:
     return build_section(build_table(experiment, [record, language], "full"), [record, language])
 
 
-def test_html_shows_numbers_provenance_and_command(section: Section) -> None:
+def test_html_shows_numbers_provenance_and_command(section):
     page = html_report(document(section))
     text = "".join(parse(page).text)
     for expected in [
@@ -110,7 +110,7 @@ def test_html_shows_numbers_provenance_and_command(section: Section) -> None:
     assert "not comparable" not in text
 
 
-def test_a_single_seed_has_no_spread(experiment: Experiment, records: list[Measurement]) -> None:
+def test_a_single_seed_has_no_spread(experiment, records):
     alone = replace(experiment, seeds=[1])
     facts = dict(build_section(build_table(alone, records, "full"), records).facts)
     assert facts["cells"] == "one run, seed 1; — without runs"
@@ -170,13 +170,13 @@ def test_figures_that_are_not_drawn_do_not_count(section, figure_experiment, mak
     assert re.findall(r'<li class="undrawn"><a href="#([^"]+)"', page) == [figure.anchor]
 
 
-def test_only_runs_with_an_address_are_linked(section: Section) -> None:
+def test_only_runs_with_an_address_are_linked(section):
     page = html_report(document(section), {"a1": "runs.html#a1"})
     assert {*re.findall(r'<a class="run" href="([^"]+)"', page)} == {"runs.html#a1"}
     assert '<a class="run"' not in html_report(document(section))
 
 
-def test_decimals_of_a_column_are_aligned(section: Section) -> None:
+def test_decimals_of_a_column_are_aligned(section):
     """Every number of a column is followed by a box that is as wide as the longest spread."""
     page = html_report(document(section))
     boxes = re.findall(r'([\d.]+)<span class="spread" style="min-width:(\d+)ch">([^<]*)<', page)
@@ -185,7 +185,7 @@ def test_decimals_of_a_column_are_aligned(section: Section) -> None:
     assert len({width for _, width, _ in boxes[:2]}) == 1
 
 
-def test_html_needs_nothing_from_outside(section: Section) -> None:
+def test_html_needs_nothing_from_outside(section):
     page = html_report(document(section))
     tags = parse(page)
     assert not {"link", "iframe", "object"} & set(tags.names)
@@ -206,14 +206,14 @@ def only_script(page: str) -> str:
     return script
 
 
-def test_html_escapes_hostile_text_everywhere(hostile: Section) -> None:
+def test_html_escapes_hostile_text_everywhere(hostile):
     page = html_report(document(hostile))
     tags = parse(page)
     assert "alert(" not in only_script(page)
     assert "".join(tags.text).count("<script>alert('x')</script>") >= 12
 
 
-def test_html_links_of_the_contents_lead_somewhere(section: Section) -> None:
+def test_html_links_of_the_contents_lead_somewhere(section):
     page = html_report(document(section))
     targets = set(re.findall(r'id="([^"]+)"', page))
     links = re.findall(r'href="#([^"]+)"', page)
@@ -221,7 +221,7 @@ def test_html_links_of_the_contents_lead_somewhere(section: Section) -> None:
     assert set(links) <= targets
 
 
-def test_html_rows_have_as_many_cells_as_the_head(section: Section) -> None:
+def test_html_rows_have_as_many_cells_as_the_head(section):
     page = html_report(document(section))
     assert page.count("<table") > 1
     for table in re.findall(r"<table.*?</table>", page, re.S):
@@ -253,15 +253,15 @@ def test_below_full_scale_every_page_warns_and_shows_no_difference(experiment, r
 
 
 def test_wide_tables_share_their_columns_with_the_published_values(
-    experiment: Experiment, records: list[Measurement], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    experiment, records, monkeypatch
+):
     monkeypatch.setattr("repro.report.document.NARROW", 10)
     page = html_report(document(at_demo(experiment, records), "demo"))
     assert '<tbody class="muted">' in page
     assert 'class="scroll muted"' not in page
 
 
-def test_markdown_tables_are_whole(section: Section, hostile: Section) -> None:
+def test_markdown_tables_are_whole(section, hostile):
     for shown in (section, hostile):
         text = markdown_table(shown)
         blocks = re.findall(r"(?:^\|.*\n)+", text, re.M)
@@ -272,7 +272,7 @@ def test_markdown_tables_are_whole(section: Section, hostile: Section) -> None:
             assert re.fullmatch(r"\|( :?-+:? \|)+", block.splitlines()[1])
 
 
-def test_markdown_escapes_hostile_text(hostile: Section, tmp_path: Path) -> None:
+def test_markdown_escapes_hostile_text(hostile, tmp_path):
     report = markdown_report(document(hostile), tmp_path)
     for text in (report, markdown_table(hostile)):
         assert not re.search(r"(?<!\\)<script", text)
@@ -283,7 +283,7 @@ def test_markdown_escapes_hostile_text(hostile: Section, tmp_path: Path) -> None
     assert escape_markdown("a|b\n*c* <d> &lt;") == r"a\|b \*c\* \<d\> &amp;lt;"
 
 
-def test_markdown_report_lists_what_is_and_what_is_not(section: Section, tmp_path: Path) -> None:
+def test_markdown_report_lists_what_is_and_what_is_not(section, tmp_path):
     report = markdown_report(document(section), tmp_path)
     link = "- [A made-up table (paper2020, Table 9, §3)](#paper2020-table9)"
     assert f"{link}: {section.state}" in report
@@ -299,7 +299,7 @@ def unescaped(pattern: str, text: str) -> int:
 
 
 @pytest.mark.parametrize("name", ["section", "hostile"])
-def test_latex_is_well_formed(name: str, request: pytest.FixtureRequest) -> None:
+def test_latex_is_well_formed(name, request):
     text = latex_table(request.getfixturevalue(name))
     body = text.replace("\\\\", "\n")
     assert unescaped(r"\{", body) == unescaped(r"\}", body)
@@ -330,7 +330,7 @@ def wide(make_record: Callable[..., Measurement]) -> Section:
     return build_section(build_table(experiment, found, "full"), found)
 
 
-def test_wide_latex_tables_are_cut_at_groups(wide: Section) -> None:
+def test_wide_latex_tables_are_cut_at_groups(wide):
     text = latex_table(wide)
     specs = re.findall(r"\\begin\{tabular\}\{(\w+)\}", text)
     assert specs == ["l" + "r" * 8, "l" + "r" * 8, "l" + "r" * 8]
@@ -354,7 +354,7 @@ def test_latex_compiles_within_its_line(name, request, tmp_path):
     assert name == "hostile" or "Overfull" not in done.stdout  # its one column is a long text
 
 
-def test_latex_escapes_every_special_character() -> None:
+def test_latex_escapes_every_special_character():
     assert escape_latex("α & β_1 50% #3 {x} ~^\\$") == (
         r"$\alpha$ \& $\beta$\_1 50\% \#3 \{x\} \textasciitilde{}\textasciicircum{}"
         r"\textbackslash{}\$"
@@ -362,7 +362,7 @@ def test_latex_escapes_every_special_character() -> None:
     assert escape_latex("1 ± 2 − 3 — a\nb") == r"1 $\pm$ 2 $-$ 3 --- a b"
 
 
-def test_csv_holds_the_unrounded_numbers(section: Section) -> None:
+def test_csv_holds_the_unrounded_numbers(section):
     rows = list(csv.DictReader(io.StringIO(csv_table(section.table))))
     assert len(rows) == 10
     first = rows[0]
@@ -376,12 +376,12 @@ def test_csv_holds_the_unrounded_numbers(section: Section) -> None:
     assert rows[-1]["scale"] == ""
 
 
-def test_csv_survives_hostile_text(hostile: Section) -> None:
+def test_csv_survives_hostile_text(hostile):
     rows = list(csv.DictReader(io.StringIO(csv_table(hostile.table))))
     assert [row[HOSTILE] for row in rows] == [HOSTILE] * 2
 
 
-def test_claims_come_first_and_hostile_text_stays_text(section: Section) -> None:
+def test_claims_come_first_and_hostile_text_stays_text(section):
     order = Order(better=[HOSTILE], than=[HOSTILE])
     claim = Claim(HOSTILE, HOSTILE, HOSTILE, HOSTILE, order=order)
     side = Side(f"{{}} with {HOSTILE}", 1.0)
@@ -404,7 +404,7 @@ def test_claims_come_first_and_hostile_text_stays_text(section: Section) -> None
     assert not any(re.search(r"(?<!\\)<script", line) for line in written)
 
 
-def test_papers_without_a_measured_claim_come_last_in_one_line(section: Section) -> None:
+def test_papers_without_a_measured_claim_come_last_in_one_line(section):
     claim = Claim("claim", "A claim.", "§1", "table9", order=Order(better=["a"], than=["b"]))
     rows = [
         Judged("p", claim, section.experiment, v, v) for v in (Verdict.HOLDS, Verdict.NOT_MEASURED)
@@ -418,7 +418,7 @@ def test_papers_without_a_measured_claim_come_last_in_one_line(section: Section)
     assert [("<h3>" in one, "Aa2019" in one) for one in parts] == [(True, False), (False, True)]
 
 
-def test_only_models_other_than_the_papers_are_a_warning() -> None:
+def test_only_models_other_than_the_papers_are_a_warning():
     assert not document_banner("full")
     assert document_banner("subset") == scale_banner("subset")
     assert document_banner("small") != scale_banner("small")

@@ -41,7 +41,7 @@ def test_a_significant_cell_bears_the_sign(compared, records):
     assert table.comparisons == (COMPARED,)
 
 
-def test_a_larger_p_value_has_no_sign(compared: Experiment, records: list[Measurement]) -> None:
+def test_a_larger_p_value_has_no_sign(compared, records):
     table = build_table(compared, records, "full", {CELL: replace(COMPARED, p_value=0.05)})
     assert table.rows[1].cells[0].text == "42.00 ± 1.41 (2/3)"
     assert len(table.comparisons) == 1
@@ -71,7 +71,7 @@ def test_latex_has_the_note_below_the_table(compared, records):
     assert "differs from" not in latex_table(section(compared, records))
 
 
-def test_csv_has_the_p_values(compared: Experiment, records: list[Measurement]) -> None:
+def test_csv_has_the_p_values(compared, records):
     one = section(compared, records, COMPARED)
     rows = list(csv.DictReader(io.StringIO(csv_table(one.table))))
     columns = ("attention α", "column", "p_value")
@@ -89,8 +89,8 @@ def test_the_report_reads_the_comparisons(compared, records, filled, know, tmp_p
 
 
 def test_a_table_whose_rows_were_not_compared_says_why_it_has_no_signs(
-    compared: Experiment, experiment: Experiment, records: list[Measurement]
-) -> None:
+    compared, experiment, records
+):
     signs = section(compared, records).signs
     assert signs[0].startswith("No marks of significance: paired tests against 1 / a need")
     without = [section(experiment, records), section(compared, records[:3])]

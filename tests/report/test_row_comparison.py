@@ -103,7 +103,7 @@ def test_statistics_kept_with_records_serve_once_the_folders_are_gone(runs, tmp_
     assert compared(EXPERIMENT, runs, tmp_path) == []
 
 
-def test_what_was_compared_is_not_compared_again(runs: list[Measurement], tmp_path: Path) -> None:
+def test_what_was_compared_is_not_compared_again(runs, tmp_path):
     comparer = Comparer(tmp_path, "demo")
     cells = compare_rows(EXPERIMENT, runs, "demo", comparer)
     assert list(cells) == [("sparsemax", "accuracy", "test/label_accuracy")]
@@ -117,7 +117,7 @@ def test_what_was_compared_is_not_compared_again(runs: list[Measurement], tmp_pa
     assert compared(EXPERIMENT, runs[:-4], tmp_path) == []  # other runs
 
 
-def test_groups_weigh_the_same(tmp_path: Path) -> None:
+def test_groups_weigh_the_same(tmp_path):
     groups = np.array([0] * 8 + [1] * 2)
     records = []
     for row in ("softmax", "sparsemax"):

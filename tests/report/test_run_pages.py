@@ -21,7 +21,7 @@ RECORD = replace(
 )  # fmt: skip
 
 
-def test_a_run_without_its_folder_has_settings_and_metrics(tmp_path: Path) -> None:
+def test_a_run_without_its_folder_has_settings_and_metrics(tmp_path):
     folder = run_folder(tmp_path, "demo", RECORD.run_id)
     text = html_run(RECORD, chart_of(folder, ""), {"../report.html#a": "paper/table"})
     assert '<td>94.25</td><td class="label">accuracy|macro</td>' in text
@@ -30,7 +30,7 @@ def test_a_run_without_its_folder_has_settings_and_metrics(tmp_path: Path) -> No
     assert "<script" not in text
 
 
-def test_curves_have_holes_where_nothing_was_measured(tmp_path: Path) -> None:
+def test_curves_have_holes_where_nothing_was_measured(tmp_path):
     folder = run_folder(tmp_path, "demo", RECORD.run_id)
     rows = [
         {"epoch": 1, "step": 5, "seconds": 2.0, "dev_accuracy": 50.0, "trees": [1]},
@@ -43,7 +43,7 @@ def test_curves_have_holes_where_nothing_was_measured(tmp_path: Path) -> None:
     assert '"dev_loss":[null,0.333333]' in html_run(RECORD, chart, {})
 
 
-def test_a_damaged_history_is_left_out(tmp_path: Path) -> None:
+def test_a_damaged_history_is_left_out(tmp_path):
     folder = run_folder(tmp_path, "demo", RECORD.run_id)
     folder.path.mkdir(parents=True)
     folder.rewrite_history([{"step": 1, "dev_loss": 1.0}, {"step": 2, "dev_loss": 1.0}])
@@ -54,7 +54,7 @@ def test_a_damaged_history_is_left_out(tmp_path: Path) -> None:
     assert chart_of(folder, "")["y"] == {}
 
 
-def test_the_comparison_holds_what_differs_and_any_text_is_safe(tmp_path: Path) -> None:
+def test_the_comparison_holds_what_differs_and_any_text_is_safe(tmp_path):
     other = replace(
         RECORD, run_id="ba9876543210", config={"task": {"name": "</script>"}, "seed": 1}
     )
@@ -90,7 +90,7 @@ def page_of(folder: Path, generated: bool, word: str = "secret") -> str:
     return page
 
 
-def test_a_page_shows_an_output_of_a_generated_input_and_none_of_a_corpus(tmp_path: Path) -> None:
+def test_a_page_shows_an_output_of_a_generated_input_and_none_of_a_corpus(tmp_path):
     assert "<svg" in page_of(tmp_path / "a", True)
     assert "<svg" not in page_of(tmp_path / "b", False)
 
@@ -111,7 +111,7 @@ def test_an_example_is_drawn_again_only_if_it_changes(tmp_path, monkeypatch):
     assert drawn == ["secret", "secret", "changed"]
 
 
-def test_runs_whose_folders_are_here_have_pages_and_reports_do_not_differ(tmp_path: Path) -> None:
+def test_runs_whose_folders_are_here_have_pages_and_reports_do_not_differ(tmp_path):
     here, gone = RECORD, replace(RECORD, run_id="ba9876543210")
     for one in (here, gone):
         publish(tmp_path, one)
@@ -135,7 +135,7 @@ def test_runs_whose_folders_are_here_have_pages_and_reports_do_not_differ(tmp_pa
     assert written[0] == written[1] == written[2]
 
 
-def test_a_pair_of_sentences_is_drawn_in_words() -> None:
+def test_a_pair_of_sentences_is_drawn_in_words():
     row = {
         "premise": ["a", "b"], "hypothesis": ["c"], "predicted": "neutral", "gold": "entailment",
         "weights": [0.0, 1.0],
@@ -143,7 +143,7 @@ def test_a_pair_of_sentences_is_drawn_in_words() -> None:
     assert "premise: a b; hypothesis: c; gold: entailment" in draw_example(row)[1]
 
 
-def test_an_ensemble_is_listed_with_the_settings_of_its_members(tmp_path: Path) -> None:
+def test_an_ensemble_is_listed_with_the_settings_of_its_members(tmp_path):
     member = replace(RECORD, command="repro run mapping.alpha=2 seed=1")
     ensemble = replace(
         RECORD, run_id="e" * 12, kind="ensemble", seed=None, members=[member.run_id], command="c"

@@ -24,7 +24,7 @@ def race() -> dict:
     return SolverRace().gather(NO_RUNS)
 
 
-def test_choices_by_hand(places: dict) -> None:
+def test_choices_by_hand(places):
     """Scores (1, .7, -.2): the threshold of sparsemax is (1.7 - 1) / 2 = .35."""
     shares = places["choices"]["shares"]
     assert shares["argmax"] == [1, 0, 0]
@@ -38,7 +38,7 @@ def test_choices_by_hand(places: dict) -> None:
         )
 
 
-def test_trees_by_hand(places: dict) -> None:
+def test_trees_by_hand(places):
     """There are 3² rooted trees of three words.
 
     Two trees differ in the head of the third word, with scores 1.2 and .9. All others are left
@@ -56,7 +56,7 @@ def test_trees_by_hand(places: dict) -> None:
     np.testing.assert_allclose(solutions["SparseMAP"], between, atol=ROUNDED)
 
 
-def test_marginals_by_enumeration(places: dict) -> None:
+def test_marginals_by_enumeration(places):
     trees = places["trees"]
     scores = [
         sum(polytopes.ARCS[head][word] for word, head in enumerate(heads, start=1))
@@ -71,12 +71,12 @@ def texts(figure: Figure) -> set[str]:
     return {text.get_text() for axes in figure.axes for text in axes.texts}
 
 
-def test_every_solution_is_named(places: dict) -> None:
+def test_every_solution_is_named(places):
     named = {"argmax", "sparsemax", "softmax", "MAP", "SparseMAP", "marginal"}
     assert texts(Polytopes().draw(places)) == named
 
 
-def test_the_active_set_is_exact_and_sparse(race: dict) -> None:
+def test_the_active_set_is_exact_and_sparse(race):
     """Figure 2: it converges much faster, and to a much sparser solution."""
     solvers = race["solvers"]
     active = solvers["active set"]
@@ -90,7 +90,7 @@ def test_the_active_set_is_exact_and_sparse(race: dict) -> None:
     assert min(solvers[name]["distance"][-1] for name in CONDITIONAL) > 0
 
 
-def test_all_solvers_start_from_the_best_tree_and_never_get_worse(race: dict) -> None:
+def test_all_solvers_start_from_the_best_tree_and_never_get_worse(race):
     starts = {history["distance"][0] for history in race["solvers"].values()}
     assert len(starts) == 1
     for history in race["solvers"].values():
@@ -99,12 +99,12 @@ def test_all_solvers_start_from_the_best_tree_and_never_get_worse(race: dict) ->
         assert (np.diff(history["trees"]) <= 1).all()
 
 
-def test_vanilla_is_slowest(race: dict) -> None:
+def test_vanilla_is_slowest(race):
     last = {name: race["solvers"][name]["distance"][-1] for name in CONDITIONAL}
     assert last["pairwise"] < last["away"] < last["vanilla"]
 
 
-def test_every_solver_is_drawn_in_every_panel(race: dict) -> None:
+def test_every_solver_is_drawn_in_every_panel(race):
     figure = SolverRace().draw(race)
     for axes in figure.axes:
         labels = {line.get_label() for line in axes.lines}

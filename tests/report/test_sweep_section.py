@@ -57,7 +57,7 @@ def grid(root: Path, axes: Sequence[str]):  # type: ignore[no-untyped-def]
     return swept(overrides, names, "demo", "made")
 
 
-def test_one_numeric_axis_is_a_table_and_a_curve(tmp_path: Path) -> None:
+def test_one_numeric_axis_is_a_table_and_a_curve(tmp_path):
     view = view_of(tmp_path, ["mapping.alpha"])
     (table,) = view.grids
     texts = [row.texts for row in table.rows]
@@ -78,7 +78,7 @@ def test_one_numeric_axis_is_a_table_and_a_curve(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_two_numeric_axes_are_pivoted_and_a_heat_map(tmp_path: Path) -> None:
+def test_two_numeric_axes_are_pivoted_and_a_heat_map(tmp_path):
     view = view_of(tmp_path, ["mapping.alpha", "loss.alpha"])
     (table,) = view.grids
     assert [(one.title, one.group) for one in table.columns] == [
@@ -88,7 +88,7 @@ def test_two_numeric_axes_are_pivoted_and_a_heat_map(tmp_path: Path) -> None:
     assert view.svg is not None
 
 
-def test_missing_runs_are_counted_and_a_sweep_without_any_shows_its_axes(tmp_path: Path) -> None:
+def test_missing_runs_are_counted_and_a_sweep_without_any_shows_its_axes(tmp_path):
     sweep = grid(tmp_path, ["mapping.alpha"])
     for path in (tmp_path / "demo" / "records").glob("1-1-2*"):
         path.unlink()
@@ -101,7 +101,7 @@ def test_missing_runs_are_counted_and_a_sweep_without_any_shows_its_axes(tmp_pat
     assert view.notes == (f"mapping.alpha: {', '.join(RIGHT)}; seed: 1, 2",)
 
 
-def test_a_run_without_the_metric_is_not_compared(tmp_path: Path) -> None:
+def test_a_run_without_the_metric_is_not_compared(tmp_path):
     sweep, archive = grid(tmp_path, ["mapping.alpha"]), Archive(tmp_path, "demo")
     (second,) = [one for one in archive.records if one.run_id == "1-1-2"]
     del second.metrics["test/accuracy"]
@@ -134,7 +134,7 @@ def test_the_report_and_a_page_of_its_own_show_a_sweep(tmp_path, know):
         build_sweep_report(archive, "other")
 
 
-def test_sweeps_after_the_last_reproduction_come_first(tmp_path: Path) -> None:
+def test_sweeps_after_the_last_reproduction_come_first(tmp_path):
     view = replace(view_of(tmp_path, ["mapping.alpha"]), finished="2026-01-02T00:00:00+00:00")
     own = frozenset(view.sweep.runs)
 
@@ -154,6 +154,6 @@ def test_sweeps_after_the_last_reproduction_come_first(tmp_path: Path) -> None:
     assert text.index("## Sweeps") < text.index("## Claims")
 
 
-def test_the_main_metric_is_that_of_the_test_data(tmp_path: Path) -> None:
+def test_the_main_metric_is_that_of_the_test_data(tmp_path):
     make_run(tmp_path, "a", 1, 5)
     assert main_metric(Archive(tmp_path, "demo").records[0]) == "test/accuracy"

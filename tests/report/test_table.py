@@ -29,7 +29,7 @@ def cell(
         (cell(2.0, 2.0, 2.0), "2.00 ± 0.00"),
     ],
 )
-def test_text_of_a_cell(made: Cell, text: str) -> None:
+def test_text_of_a_cell(made, text):
     assert made.text == text
 
 
@@ -46,7 +46,7 @@ def test_text_of_a_cell(made: Cell, text: str) -> None:
         (cell(2.0, published=1.5, full=False), None, ""),
     ],
 )
-def test_difference_of_a_cell(made: Cell, difference: float | None, text: str) -> None:
+def test_difference_of_a_cell(made, difference, text):
     assert made.difference == difference
     assert made.difference_text == text
 
@@ -98,18 +98,18 @@ def test_only_what_belongs_to_the_cell_counts(experiment, records, make_record):
     assert table.rows == plain.rows
 
 
-def test_an_unknown_scale_is_refused(experiment: Experiment) -> None:
+def test_an_unknown_scale_is_refused(experiment):
     with pytest.raises(ResultsError, match="no scale 'small'; it has demo, full"):
         build_table(experiment, [], "small")
 
 
-def test_a_banner_names_every_scale_but_the_papers_own() -> None:
+def test_a_banner_names_every_scale_but_the_papers_own():
     assert scale_banner("full") == ""
     for scale in ("demo", "small", "one_of_an_extension"):
         assert f"{scale} scale" in scale_banner(scale)
 
 
-def test_provenance_counts_each_run_once(records: list[Measurement], make_record: Make) -> None:
+def test_provenance_counts_each_run_once(records, make_record):
     again = make_record(run_id="a1", seed=1, metric="dev/accuracy", device="cuda")
     items = dict(provenance_items([*records, again]))
     assert items["runs"] == "5, 1 ensemble, 5.0 minutes in all"
@@ -159,7 +159,7 @@ def departing(experiment: Experiment) -> Experiment:
     return replace(experiment, departures=departures, published=published)
 
 
-def test_departures_mark_their_cells(departing: Experiment, records: list[Measurement]) -> None:
+def test_departures_mark_their_cells(departing, records):
     table = build_table(departing, records, "full")
     assert [[cell.marks for cell in row.cells] for row in table.rows] == [
         ["ᵃ", "ᵃᵇ"],
@@ -195,7 +195,7 @@ def test_published_standard_deviations_stand_beside_their_values(departing, reco
     assert (ensemble.published_std, ensemble.published_text) == (None, "")
 
 
-def test_small_values_are_not_printed_as_zero(experiment: Experiment, make_record: Make) -> None:
+def test_small_values_are_not_printed_as_zero(experiment, make_record):
     values = {"1 / a": 0.00123, "1 / b": 4.5, "2 / a": 0.0}
     records = [
         make_record(run_id=row, row=row, seed=1, value=value) for row, value in values.items()
@@ -216,7 +216,7 @@ def test_small_values_are_not_printed_as_zero(experiment: Experiment, make_recor
         ([0.0, 50.0, 51.0, 49.0], True),
     ],
 )
-def test_a_seed_collapsed_if_it_lies_far_below_all_others(values: list[float], fell: bool) -> None:
+def test_a_seed_collapsed_if_it_lies_far_below_all_others(values, fell):
     assert collapsed(values) is fell
 
 

@@ -12,7 +12,7 @@ import pytest
 from repro.results import atomic_write_bytes, atomic_write_json, atomic_write_text
 
 
-def test_writes_and_replaces_and_makes_folders(tmp_path: Path) -> None:
+def test_writes_and_replaces_and_makes_folders(tmp_path):
     path = tmp_path / "a" / "b" / "file.bin"
     atomic_write_bytes(path, b"old")
     atomic_write_bytes(path, b"new\r\n\x00")
@@ -20,12 +20,12 @@ def test_writes_and_replaces_and_makes_folders(tmp_path: Path) -> None:
     assert os.listdir(path.parent) == ["file.bin"]
 
 
-def test_text_keeps_its_line_ends_and_letters(tmp_path: Path) -> None:
+def test_text_keeps_its_line_ends_and_letters(tmp_path):
     atomic_write_text(tmp_path / "t", "α\r\nβ\n")
     assert (tmp_path / "t").read_bytes() == "α\r\nβ\n".encode()
 
 
-def test_file_has_the_rights_of_an_ordinary_file(tmp_path: Path) -> None:
+def test_file_has_the_rights_of_an_ordinary_file(tmp_path):
     (tmp_path / "ordinary").write_text("x")
     atomic_write_text(tmp_path / "atomic", "x")
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("ordinary", "atomic")]
@@ -63,7 +63,7 @@ def test_the_new_content_is_on_disk_before_the_name_moves(tmp_path, monkeypatch)
     assert calls == ["fsync", "replace", "fsync"]  # the file, its name, the folder of the name
 
 
-def test_json_round_trip_and_no_nan(tmp_path: Path) -> None:
+def test_json_round_trip_and_no_nan(tmp_path):
     path = tmp_path / "value.json"
     atomic_write_json(path, {"ä": [1, 2.5, None]})
     assert json.loads(path.read_text(encoding="utf-8")) == {"ä": [1, 2.5, None]}
@@ -72,7 +72,7 @@ def test_json_round_trip_and_no_nan(tmp_path: Path) -> None:
     assert json.loads(path.read_text(encoding="utf-8")) == {"ä": [1, 2.5, None]}
 
 
-def test_a_write_removes_what_killed_processes_left_a_day_ago(tmp_path: Path) -> None:
+def test_a_write_removes_what_killed_processes_left_a_day_ago(tmp_path):
     code = f"""
 import os, pathlib
 from repro.atomic import atomic_path, temporary_beside

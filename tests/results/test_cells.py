@@ -31,7 +31,7 @@ def found(folder: Path, fresh: bool = False) -> str | None:
     return None if record is None else record.run_id
 
 
-def test_equal_settings_match_and_others_do_not(tmp_path: Path, record: Callable[..., str]) -> None:
+def test_equal_settings_match_and_others_do_not(tmp_path, record):
     for n, other in enumerate(["seed=3", "mapping.alpha=2", "training.max_epochs=1"]):
         record(f"other{n}", other)
     assert found(tmp_path) is None

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ ONE = Comparison(
 )  # fmt: skip
 
 
-def test_round_trip_is_exact_and_ordered(tmp_path: Path) -> None:
+def test_round_trip_is_exact_and_ordered(tmp_path):
     two = replace(ONE, metric="test/drop", runs="", p_value=1.0)
     path = write_comparisons(tmp_path, "demo", [ONE, two])
     assert path == tmp_path / "demo" / "significance.csv"
@@ -20,17 +19,17 @@ def test_round_trip_is_exact_and_ordered(tmp_path: Path) -> None:
     assert write_comparisons(tmp_path, "demo", [two, ONE]).read_bytes() == first
 
 
-def test_no_file_means_no_comparison(tmp_path: Path) -> None:
+def test_no_file_means_no_comparison(tmp_path):
     assert read_comparisons(tmp_path, "demo") == {}
 
 
 @pytest.mark.parametrize("p_value", [0.0, 1.5, float("nan")])
-def test_p_values_are_probabilities(p_value: float) -> None:
+def test_p_values_are_probabilities(p_value):
     with pytest.raises(ResultsError, match=r"p-value of test/rep|p_value"):
         replace(ONE, p_value=p_value)
 
 
-def test_an_empty_comparison_is_refused() -> None:
+def test_an_empty_comparison_is_refused():
     with pytest.raises(ResultsError, match="at least one example"):
         replace(ONE, examples=0)
 

@@ -22,7 +22,7 @@ def results(tmp_path: Path, make_record: Make) -> Path:
     return tmp_path
 
 
-def test_each_run_is_a_row_with_settings_metrics_and_provenance(results: Path) -> None:
+def test_each_run_is_a_row_with_settings_metrics_and_provenance(results):
     frame = load(results, "demo")
     assert len(frame) == 4
     assert len(load(results)) == 5
@@ -32,7 +32,7 @@ def test_each_run_is_a_row_with_settings_metrics_and_provenance(results: Path) -
     assert load(results / "nothing").empty
 
 
-def test_filters_select_and_varying_settings_are_found(results: Path) -> None:
+def test_filters_select_and_varying_settings_are_found(results):
     frame = load(results, "demo")
     some = selected(frame, ["mapping=entmax", "mapping.alpha=1", "seed=1,2"])
     assert sorted(some.run_id) == ["1-1", "1-2"]
@@ -46,7 +46,7 @@ def test_filters_select_and_varying_settings_are_found(results: Path) -> None:
             selected(frame, [wrong])
 
 
-def test_filters_compare_numbers_and_take_null(tmp_path: Path, make_record: Make) -> None:
+def test_filters_compare_numbers_and_take_null(tmp_path, make_record):
     for name, value in (("a", None), ("b", 0.001), ("c", 2)):
         publish(tmp_path, make_record(run_id=name, config={"training": {"rate": value}}))
     frame = load(tmp_path)
@@ -64,7 +64,7 @@ def test_a_run_without_a_group_does_not_hide_the_choices_of_others(results, make
     assert [*nothing.columns] == [*frame.columns]
 
 
-def test_a_pivot_aggregates_over_the_other_settings(results: Path) -> None:
+def test_a_pivot_aggregates_over_the_other_settings(results):
     table = pivoted(load(results, "demo"), ["mapping", "mapping.alpha"], "test/accuracy")
     assert list(table.columns) == ["mapping.name", "mapping.alpha", "test/accuracy", "std", "count"]
     assert table["test/accuracy"].tolist() == [11.5, 16.5]
@@ -75,7 +75,7 @@ def test_a_pivot_aggregates_over_the_other_settings(results: Path) -> None:
         pivoted(load(results), ["seed", "test/accuracy"], "test/accuracy")
 
 
-def test_a_setting_that_some_runs_do_not_have_is_no_difference(make_record: Make) -> None:
+def test_a_setting_that_some_runs_do_not_have_is_no_difference(make_record):
     without = make_record(config={"mapping": {"name": "softmax"}, "training": {"patience": 2}})
     with_one = make_record(
         config={"mapping": {"name": "softmax", "gamma": 1.0}, "training": {"patience": None}}
@@ -84,8 +84,8 @@ def test_a_setting_that_some_runs_do_not_have_is_no_difference(make_record: Make
 
 
 def test_a_pivot_keeps_scales_and_corpora_apart_and_drops_runs_without_the_metric(
-    results: Path, make_record: Make
-) -> None:
+    results, make_record
+):
     publish(results, make_record(run_id="other", metrics={"dev/loss": 1.0}, scale="full"))
     publish(results, make_record(run_id="two", corpus="sigmorphon2018", scale="full"))
     table = pivoted(load(results), ["mapping.alpha"], "test/accuracy")

@@ -3,8 +3,6 @@ import logging
 import math
 import shutil
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,7 +22,7 @@ from repro.runs.doctor import findings
 Make = Callable[..., Record]
 
 
-def test_records_round_trip(tmp_path: Path, make_record: Make) -> None:
+def test_records_round_trip(tmp_path, make_record):
     run = make_record()
     ensemble = make_record(run_id="ee", kind="ensemble", seed=None, members=["b", "a"])
     paths = [publish(tmp_path, one) for one in (run, ensemble)]
@@ -36,7 +34,7 @@ def test_records_round_trip(tmp_path: Path, make_record: Make) -> None:
     assert paths[0].read_bytes() == before
 
 
-def test_settings_and_overrides_are_those_of_the_run(make_record: Make) -> None:
+def test_settings_and_overrides_are_those_of_the_run(make_record):
     record = make_record()
     assert record.settings == {
         "task.name": "morphology", "mapping.name": "entmax", "mapping.alpha": 1.5, "seed": 1,
@@ -76,12 +74,12 @@ def test_a_run_with_a_huge_validation_loss_has_diverged(make_record, metric, val
         ({"wall_time": -1.0}, "field 'wall_time' is -1.0; expected at least 0"),
     ],
 )
-def test_bad_values_are_refused(make_record: Make, changes: dict[str, Any], message: str) -> None:
+def test_bad_values_are_refused(make_record, changes, message):
     with pytest.raises(ResultsError, match=message):
         make_record(**changes)
 
 
-def test_bad_files_are_named(tmp_path: Path, make_record: Make) -> None:
+def test_bad_files_are_named(tmp_path, make_record):
     path = publish(tmp_path, make_record())
     good = json.loads(path.read_text())
     for text, error, message in [
@@ -124,7 +122,7 @@ def test_a_finished_run_counts_without_a_published_record(tmp_path, make_record)
     assert read_records(tmp_path, "demo") == []
 
 
-def test_the_doctor_names_runs_without_their_kernels(tmp_path: Path, make_record: Make) -> None:
+def test_the_doctor_names_runs_without_their_kernels(tmp_path, make_record):
     assert {one.status for one in findings(tmp_path, tmp_path) if one.name == "kernels"} == {"ok"}
     publish(tmp_path, make_record(run_id="ab12", device=f"cuda (x), {REPLACED} entmax_forward"))
     (found,) = [one for one in findings(tmp_path, tmp_path) if one.status == "broken"]

@@ -1,8 +1,5 @@
 import json
 import shlex
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +13,7 @@ RUNS = [
 ]
 
 
-def test_a_sweep_knows_its_axes_and_runs(tmp_path: Path) -> None:
+def test_a_sweep_knows_its_axes_and_runs(tmp_path):
     sweep = swept(RUNS, ["a", "b", "c", "d"], "demo", None)
     assert sweep.axes == {"mapping.alpha": ["1", "1.5"], "seed": ["1", "2"]}
     assert sweep.keys == ["mapping.alpha"]
@@ -31,7 +28,7 @@ def test_a_sweep_knows_its_axes_and_runs(tmp_path: Path) -> None:
     assert read_sweeps(tmp_path, "full") == []
 
 
-def test_the_same_sweep_has_the_same_name_and_a_given_name_counts(tmp_path: Path) -> None:
+def test_the_same_sweep_has_the_same_name_and_a_given_name_counts(tmp_path):
     again = swept([[*one[::-1]] for one in RUNS], ["a", "b", "c", "d"], "demo", None)
     first = swept(RUNS, ["a", "b", "c", "d"], "demo", None)
     assert again.name == first.name
@@ -61,7 +58,7 @@ def test_the_same_sweep_has_the_same_name_and_a_given_name_counts(tmp_path: Path
         lambda good: json.dumps(good).replace("repro", "\\ud83d"),
     ],
 )
-def test_a_malformed_file_is_named(tmp_path: Path, damage: Callable[[Any], Any]) -> None:
+def test_a_malformed_file_is_named(tmp_path, damage):
     path = write_sweep(tmp_path, swept(RUNS, ["a", "b", "c", "d"], "demo", "bad"))
     damaged = damage(json.loads(path.read_text()))
     path.write_text(damaged if isinstance(damaged, str) else json.dumps(damaged))

@@ -116,8 +116,8 @@ def test_runs_are_sorted_and_several_metrics_shown(results, make_record, capsysb
 
 
 def test_a_pivot_names_what_it_averages_over_and_keeps_optimizers_apart(
-    tmp_path: Path, make_record: Make, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, make_record, capsys
+):
     for number, (optimizer, rate) in enumerate([("adam", 0.1), ("adam", 0.2), ("sgd", 1.0)]):
         config = {
             "mapping": {"name": "entmax", "alpha": 1.5},
@@ -216,7 +216,7 @@ def test_a_pivot_aggregates_the_filtered_runs(results, capsysbinary):
     ]  # fmt: skip
 
 
-def test_a_pivot_keeps_ensembles_apart(tmp_path: Path, make_record: Make) -> None:
+def test_a_pivot_keeps_ensembles_apart(tmp_path, make_record):
     for seed in (1, 2, None):
         kind = "ensemble" if seed is None else "run"
         metrics = {"test/accuracy": 90.0 if seed is None else 70.0 + seed}
@@ -225,7 +225,7 @@ def test_a_pivot_keeps_ensembles_apart(tmp_path: Path, make_record: Make) -> Non
     assert found.set_index("kind")["test/accuracy"].to_dict() == {"run": 71.5, "ensemble": 90.0}
 
 
-def test_large_seeds_and_values_are_exact(tmp_path: Path, make_record: Make) -> None:
+def test_large_seeds_and_values_are_exact(tmp_path, make_record):
     publish(tmp_path, make_record(run_id="one", seed=2**60 + 1))
     publish(tmp_path, make_record(run_id="all", seed=None, kind="ensemble"))
     assert set(load(tmp_path)["seed"].dropna()) == {2**60 + 1}
@@ -233,7 +233,7 @@ def test_large_seeds_and_values_are_exact(tmp_path: Path, make_record: Make) -> 
     assert text_of(0.1) == "0.1"
 
 
-def test_a_choice_is_found_by_the_name_of_its_file(tmp_path: Path, make_record: Make) -> None:
+def test_a_choice_is_found_by_the_name_of_its_file(tmp_path, make_record):
     publish(tmp_path, make_record(run_id="one", config={"loss": {"name": "softmax"}}))
     for name, count in (("cross_entropy", 1), ("softmax", 1), ("entmax", 0)):
         assert len(selected(load(tmp_path), [f"loss={name}"])) == count
@@ -377,8 +377,8 @@ def test_a_plan_counts_runs_and_estimates_their_cost(tmp_path, make_record, caps
 
 
 def test_a_plan_takes_times_from_other_processors_where_there_are_no_others(
-    tmp_path: Path, make_record: Make, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, make_record, capsys
+):
     name, where = "peters2019/figure6", [f"results_dir={tmp_path}", "hardware=cpu"]
     first = next(plan_runs(load_experiment(name), "demo"))
     config = compose_run([*first.overrides, *where, "seed=99"])
@@ -426,7 +426,7 @@ def test_a_figure_that_reads_records_alone_needs_no_folder(tmp_path, make_record
     assert plan([name], "demo", where)[0][0].done == 1
 
 
-def test_a_plan_tells_trained_runs_from_those_that_are_only_evaluated(tmp_path: Path) -> None:
+def test_a_plan_tells_trained_runs_from_those_that_are_only_evaluated(tmp_path):
     where = [f"results_dir={tmp_path}", "hardware=cpu"]
     (one,), estimate = plan(["malaviya2018/table1"], "demo", where)
     trainings = set()
@@ -437,7 +437,7 @@ def test_a_plan_tells_trained_runs_from_those_that_are_only_evaluated(tmp_path: 
     assert estimate.trained == len(trainings) < len(one.todo)
 
 
-def test_unknown_times_have_the_lower_bound_of_the_costs_page(tmp_path: Path) -> None:
+def test_unknown_times_have_the_lower_bound_of_the_costs_page(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "costs.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\w+)[^|]*\|[^|]*\| ([\d.]+)\S* \|", page, re.MULTILINE)
     printed = {task: float(minutes) for task, minutes in rows if task in LEAST_MINUTES}
@@ -456,7 +456,7 @@ def test_a_plan_names_missing_data_and_unknown_artefacts(tmp_path, capsys):
     assert main(["plan", "peters2019/nothing", *where]) == 2
 
 
-def test_a_plan_is_that_of_any_launcher(tmp_path: Path) -> None:
+def test_a_plan_is_that_of_any_launcher(tmp_path):
     where = f"results_dir={tmp_path}"
     plans = [
         plan(["peters2019/figure2"], "demo", [where, *chosen])[0]

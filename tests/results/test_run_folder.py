@@ -18,7 +18,7 @@ def folder(tmp_path: Path) -> RunFolder:
     return run_folder(tmp_path, "demo", "0123456789ab")
 
 
-def test_status_follows_the_life_of_a_run(folder: RunFolder) -> None:
+def test_status_follows_the_life_of_a_run(folder):
     assert folder.status == "absent"
     folder.mark_running()
     assert folder.status == "running"
@@ -50,7 +50,7 @@ def test_what_is_in_the_place_of_files_is_named_before_training(folder, name):
     folder.mark_running()
 
 
-def test_done_tells_the_run_and_the_time(folder: RunFolder) -> None:
+def test_done_tells_the_run_and_the_time(folder):
     folder.mark_done({"test/accuracy": 94.0})
     done = json.loads(folder.done.read_text())
     assert done["run_id"] == "0123456789ab"
@@ -58,7 +58,7 @@ def test_done_tells_the_run_and_the_time(folder: RunFolder) -> None:
     assert datetime.fromisoformat(done["finished"]).utcoffset() is not None
 
 
-def test_a_finished_run_neither_restarts_nor_fails(folder: RunFolder) -> None:
+def test_a_finished_run_neither_restarts_nor_fails(folder):
     folder.mark_done({})
     with pytest.raises(ResultsError, match="the run is done"):
         folder.mark_running()
@@ -80,7 +80,7 @@ def test_a_crash_while_finishing_leaves_the_run_unfinished(folder, monkeypatch):
     assert list(folder.path.iterdir()) == []
 
 
-def test_the_record_round_trips(folder: RunFolder, make_record: Make) -> None:
+def test_the_record_round_trips(folder, make_record):
     folder.write_record(make_record())
     assert folder.read_record() == make_record()
     folder.record.unlink()
@@ -89,7 +89,7 @@ def test_the_record_round_trips(folder: RunFolder, make_record: Make) -> None:
 
 
 @pytest.mark.parametrize("torn", ['{"epoch": 3, "dev/lo', '{"epoch": 3}', '{"language": "\xe4'])
-def test_history_drops_a_torn_last_line_and_goes_on(folder: RunFolder, torn: str) -> None:
+def test_history_drops_a_torn_last_line_and_goes_on(folder, torn):
     rows = [{"epoch": 1, "dev/loss": 0.5}, {"epoch": 2, "dev/loss": 0.25}]
     assert folder.read_history() == []
     for row in rows:
@@ -101,7 +101,7 @@ def test_history_drops_a_torn_last_line_and_goes_on(folder: RunFolder, torn: str
     assert folder.read_history() == [*rows, {"epoch": 3, "dev/loss": 0.125}]
 
 
-def test_history_damaged_in_the_middle_is_refused(folder: RunFolder) -> None:
+def test_history_damaged_in_the_middle_is_refused(folder):
     folder.append_history({"epoch": 1})
     with folder.history.open("ab") as stream:
         stream.write(b'{"epoch"\n')
@@ -110,7 +110,7 @@ def test_history_damaged_in_the_middle_is_refused(folder: RunFolder) -> None:
         folder.read_history()
 
 
-def test_history_is_cut_back_to_the_checkpoint(folder: RunFolder) -> None:
+def test_history_is_cut_back_to_the_checkpoint(folder):
     for epoch in range(1, 5):
         folder.append_history({"epoch": epoch})
     folder.rewrite_history([row for row in folder.read_history() if row["epoch"] <= 2])
@@ -118,12 +118,12 @@ def test_history_is_cut_back_to_the_checkpoint(folder: RunFolder) -> None:
     assert folder.read_history() == [{"epoch": 1}, {"epoch": 2}, {"epoch": 3, "again": True}]
 
 
-def test_history_keeps_a_diverged_loss(folder: RunFolder) -> None:
+def test_history_keeps_a_diverged_loss(folder):
     folder.append_history({"epoch": 1, "dev/loss": math.nan})
     assert math.isnan(folder.read_history()[0]["dev/loss"])
 
 
-def test_other_files_round_trip(folder: RunFolder) -> None:
+def test_other_files_round_trip(folder):
     assert folder.read_attention() == []
     assert folder.read_hypotheses() == []
     source = ["<lang:x>", "ß\u2028"]
@@ -140,7 +140,7 @@ def test_other_files_round_trip(folder: RunFolder) -> None:
     assert folder.predictions_file("test", "english").name == "test-english.tsv"
 
 
-def test_a_damaged_environment_is_named(folder: RunFolder) -> None:
+def test_a_damaged_environment_is_named(folder):
     folder.mark_running()
     for text, message in ((None, "no such file"), ("{", "not JSON"), ("[]", "expected an object")):
         if text is not None:
@@ -149,7 +149,7 @@ def test_a_damaged_environment_is_named(folder: RunFolder) -> None:
             folder.read_environment()
 
 
-def test_runs_are_listed_and_found_by_prefix(tmp_path: Path) -> None:
+def test_runs_are_listed_and_found_by_prefix(tmp_path):
     assert list_runs(tmp_path, "demo") == []
     for scale, name in [("demo", "aa11"), ("demo", "ab22"), ("full", "ab33"), ("demo", "ab222")]:
         run_folder(tmp_path, scale, name).mark_running()
@@ -159,7 +159,7 @@ def test_runs_are_listed_and_found_by_prefix(tmp_path: Path) -> None:
     assert find_run(tmp_path, "ab22").run_id == "ab22"
 
 
-def test_an_ambiguous_or_unknown_prefix_is_refused(tmp_path: Path) -> None:
+def test_an_ambiguous_or_unknown_prefix_is_refused(tmp_path):
     run_folder(tmp_path, "demo", "ab22").mark_running()
     run_folder(tmp_path, "full", "ab33").mark_running()
     with pytest.raises(ResultsError, match=r"2 runs below .* begin with 'ab': .*demo/ab22"):
@@ -168,7 +168,7 @@ def test_an_ambiguous_or_unknown_prefix_is_refused(tmp_path: Path) -> None:
         find_run(tmp_path, "x")
 
 
-def test_a_run_without_a_folder_is_found_by_its_record(tmp_path: Path, make_record: Make) -> None:
+def test_a_run_without_a_folder_is_found_by_its_record(tmp_path, make_record):
     run_folder(tmp_path, "demo", "aa11").mark_running()
     for name in ("aa22", "ab33", "ab44"):
         publish(tmp_path, make_record(run_id=name))
@@ -178,7 +178,7 @@ def test_a_run_without_a_folder_is_found_by_its_record(tmp_path: Path, make_reco
         find_run(tmp_path, "ab")
 
 
-def test_brackets_that_nest_too_deeply_are_refused(folder: RunFolder) -> None:
+def test_brackets_that_nest_too_deeply_are_refused(folder):
     folder.mark_running()
     for path in (folder.record, folder.environment):
         path.write_text("[" * 100_000 + "\n")
@@ -213,7 +213,7 @@ def test_weights_are_reused_only_if_a_whole_manifest_vouches_for_them(folder, na
     assert [path.exists() for path in training] == [reused] * 3
 
 
-def test_a_run_is_whole_without_the_weights_that_were_removed(folder: RunFolder) -> None:
+def test_a_run_is_whole_without_the_weights_that_were_removed(folder):
     folder.mark_running()
     for path in (folder.model, folder.checkpoint, folder.history):
         path.write_bytes(b"1")

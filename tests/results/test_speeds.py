@@ -11,7 +11,7 @@ from repro.results.layout import speeds_path
 from repro.results.speeds import read_speeds, write_speeds
 
 
-def test_columns_are_replaced_one_by_one(tmp_path: Path) -> None:
+def test_columns_are_replaced_one_by_one(tmp_path):
     path = tmp_path / "table1.json"
     assert read_speeds(path).columns == {}
     write_speeds(path, "then", "x", {"a": [1.0], "b": [2.0]})
@@ -22,7 +22,7 @@ def test_columns_are_replaced_one_by_one(tmp_path: Path) -> None:
     assert found.machine == {"x": "now", "y": "then"}
 
 
-def test_rows_have_the_same_repetitions(tmp_path: Path) -> None:
+def test_rows_have_the_same_repetitions(tmp_path):
     path = tmp_path / "table1.json"
     path.write_text(json.dumps({"columns": {"x": {"a": [1.0], "b": [1.0, 2.0]}}}), "utf-8")
     with pytest.raises(ResultsError, match=r"table1\.json"):
@@ -34,7 +34,7 @@ def verdict(root: Path, claim: str) -> Verdict:
     return found.verdict
 
 
-def test_claims_on_speeds_need_updates_timed_in_turn(tmp_path: Path) -> None:
+def test_claims_on_speeds_need_updates_timed_in_turn(tmp_path):
     place = (tmp_path, "entailment-same-speed")
     assert verdict(*place) is Verdict.NOT_MEASURED
     rows = {
@@ -51,7 +51,7 @@ def test_claims_on_speeds_need_updates_timed_in_turn(tmp_path: Path) -> None:
     assert verdict(*place) is Verdict.FAILS
 
 
-def test_claims_on_gains_of_speed_need_epochs_timed_in_turn(tmp_path: Path) -> None:
+def test_claims_on_gains_of_speed_need_epochs_timed_in_turn(tmp_path):
     place = (tmp_path, "structured-alignment-speeds-up")
     path = speeds_path(tmp_path, "small", "niculae2018/section5_2")
     path.parent.mkdir(parents=True)

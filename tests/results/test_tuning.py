@@ -50,7 +50,7 @@ def run_to_the_end(
 FIRST = [(4, value) for value in GRID]
 
 
-def test_a_scale_may_add_fewer_values_than_the_experiment() -> None:
+def test_a_scale_may_add_fewer_values_than_the_experiment():
     rising = {value: value for value in (*GRID, 4.0, 8.0)}
     wide, narrow = tuned(), tuned(scales={"full": ScalePlan(max_extra_values=1)})
     assert run_to_the_end(wide, rising)[3:] == [(4, 4.0), (4, 8.0), (5, 8.0), (6, 8.0)]
@@ -78,13 +78,13 @@ def test_the_grid_grows_at_its_ends_then_the_other_seeds_run(scores, following):
     assert run_to_the_end(tuned(), scores) == [*FIRST, *following]
 
 
-def test_without_extension_the_grid_stays_as_it_is() -> None:
+def test_without_extension_the_grid_stays_as_it_is():
     ends = {0.5: 70, 1: 75, 2: 80}
     assert run_to_the_end(tuned(grid_factor=None), ends) == [*FIRST, (5, 2.0), (6, 2.0)]
 
 
 @pytest.mark.parametrize("key", ["x", "treebank"], ids=["name", "label"])
-def test_a_column_has_seeds_and_a_value_of_its_own_that_is_not_extended(key: str) -> None:
+def test_a_column_has_seeds_and_a_value_of_its_own_that_is_not_extended(key):
     plan = ScalePlan(column_seeds={key: [9, 8]}, column_tuned={key: [3.0]})
     experiment = tuned(grid_factor=2.0)
     experiment.columns = [replace(one, labels=["treebank"]) for one in experiment.columns]
@@ -92,14 +92,14 @@ def test_a_column_has_seeds_and_a_value_of_its_own_that_is_not_extended(key: str
     assert run_to_the_end(experiment, {3: 50}) == [(9, 3.0), (8, 3.0)]
 
 
-def test_the_value_is_an_override_of_the_run() -> None:
+def test_the_value_is_an_override_of_the_run():
     first = next(plan_runs(tuned(), "full"))
     assert first.overrides == (
         "task=parsing", "scale=full", "loss=crf", "training.learning_rate=0.5", "seed=4",
     )  # fmt: skip
 
 
-def test_only_the_rows_that_are_named_are_tuned() -> None:
+def test_only_the_rows_that_are_named_are_tuned():
     experiment = tuned(rows=["b"], grid_factor=None)
     experiment.rows = [Axis("loss", {"a": ["loss=crf"], "b": ["loss=margin_crf"]})]
     planned = list(plan_runs(experiment, "full"))
@@ -111,7 +111,7 @@ def test_only_the_rows_that_are_named_are_tuned() -> None:
     assert [(run.row, run.seed, run.value) for run in new] == [("b", 5, 1.0), ("b", 6, 1.0)]
 
 
-def test_without_tuning_nothing_follows() -> None:
+def test_without_tuning_nothing_follows():
     experiment = tuned()
     experiment.tune = None
     planned = list(plan_runs(experiment, "full"))
@@ -119,20 +119,20 @@ def test_without_tuning_nothing_follows() -> None:
     assert following_runs(experiment, "full", measured(planned, {})) == []
 
 
-def test_a_metric_without_a_better_direction_is_refused() -> None:
+def test_a_metric_without_a_better_direction_is_refused():
     experiment = tuned()
     experiment.tune.metric = "dev/trees"
     with pytest.raises(ValueError, match="maximized or minimized"):
         run_to_the_end(experiment, {1: 1.0})
 
 
-def test_a_smaller_loss_is_better() -> None:
+def test_a_smaller_loss_is_better():
     experiment = tuned()
     experiment.tune.metric = "dev/tree_loss"
     assert run_to_the_end(experiment, {0.5: 2, 1: 1, 2: 3})[-1] == (6, 1.0)
 
 
-def test_seeds_of_a_column_replace_those_of_the_scale_and_these_those_of_the_artefact() -> None:
+def test_seeds_of_a_column_replace_those_of_the_scale_and_these_those_of_the_artefact():
     plan = ScalePlan(seeds=[1], column_seeds={"x": [9, 8]})
     experiment = tuned(scales={"full": plan, "demo": ScalePlan()})
     assert experiment.seeds_at("full", "x") == [9, 8]

@@ -22,7 +22,7 @@ def compile_for(seconds: float, clock: list[float], inside: int = 1) -> None:
                 pass
 
 
-def test_a_long_compilation_is_announced_once(clock: list[float]) -> None:
+def test_a_long_compilation_is_announced_once(clock):
     said: list[str] = []
     with announced_compilation(said.append):
         compile_for(20.0, clock, inside=5)
@@ -30,14 +30,14 @@ def test_a_long_compilation_is_announced_once(clock: list[float]) -> None:
     assert said == [NOTICE]
 
 
-def test_it_is_announced_while_it_lasts(clock: list[float]) -> None:
+def test_it_is_announced_while_it_lasts(clock):
     said: list[tuple[float, str]] = []
     with announced_compilation(lambda text: said.append((clock[0], text))):
         compile_for(20.0, clock, inside=5)
     assert said == [(104.0, NOTICE)]
 
 
-def test_short_compilations_and_the_time_between_them_do_not_count(clock: list[float]) -> None:
+def test_short_compilations_and_the_time_between_them_do_not_count(clock):
     said: list[str] = []
     with announced_compilation(said.append):
         for _ in range(2):
@@ -46,7 +46,7 @@ def test_short_compilations_and_the_time_between_them_do_not_count(clock: list[f
     assert said == []
 
 
-def test_many_short_compilations_add_up_and_nothing_is_said_outside(clock: list[float]) -> None:
+def test_many_short_compilations_add_up_and_nothing_is_said_outside(clock):
     said: list[str] = []
     with announced_compilation(said.append):
         for _ in range(5):

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from pathlib import Path
 
 from measured import RECORD
 
@@ -7,7 +6,7 @@ from repro.results import publish, run_folder
 from repro.runs.cleanup import needed
 
 
-def test_members_of_an_ensemble_are_kept(tmp_path: Path) -> None:
+def test_members_of_an_ensemble_are_kept(tmp_path):
     for name in ("aa11", "ab22", "ac33"):
         run_folder(tmp_path, "demo", name).mark_running()
     members = ["aa11", "ab22"]

@@ -37,7 +37,7 @@ def contents(folder: RunFolder) -> list[str]:
 
 
 @pytest.mark.parametrize("damage", [flip, cut, lose])
-def test_damage_of_any_file_of_a_finished_run_is_noticed(copied: RunFolder, damage: Damage) -> None:
+def test_damage_of_any_file_of_a_finished_run_is_noticed(copied, damage):
     names = contents(copied)
     kept = {"config.yaml", "record.json", "history.jsonl", "model.safetensors", "training.json"}
     assert kept | {"DONE", "SHA256SUMS", "statistics.npz", "attention.jsonl"} <= set(names)
@@ -55,7 +55,7 @@ def test_damage_of_any_file_of_a_finished_run_is_noticed(copied: RunFolder, dama
     assert copied.damaged_files() == []
 
 
-def test_what_a_report_reads_of_a_run_is_verified(copied: RunFolder) -> None:
+def test_what_a_report_reads_of_a_run_is_verified(copied):
     readers = {
         copied.record: copied.read_record,
         copied.history: copied.read_history,
@@ -113,7 +113,7 @@ def test_a_torn_training_without_a_checksum_does_not_block_either(copied, summar
 
 
 @pytest.mark.parametrize("progress", [{"page": 1}, {"epoch": "two"}, [1], None])
-def test_what_is_no_progress_of_a_training_is_named(copied: RunFolder, progress: object) -> None:
+def test_what_is_no_progress_of_a_training_is_named(copied, progress):
     copied.done.unlink()
     copied.write_training({**copied.read_training(), "progress": progress})
     with pytest.raises(ResultsError, match=str(copied.training)):

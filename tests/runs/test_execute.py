@@ -33,7 +33,7 @@ def folder(shared: list[str]) -> RunFolder:
     return RunFolder(outcome.folder)
 
 
-def test_a_run_leaves_everything_that_is_needed_to_trust_it(folder: RunFolder) -> None:
+def test_a_run_leaves_everything_that_is_needed_to_trust_it(folder):
     record = folder.read_record()
     assert {"test/accuracy", "test/levenshtein", "dev/certified", "dev/single", "dev/loss"} <= {
         *record.metrics
@@ -51,7 +51,7 @@ def test_a_run_leaves_everything_that_is_needed_to_trust_it(folder: RunFolder) -
     assert not folder.checkpoint.exists()
 
 
-def test_a_run_with_the_weights_of_another_gives_its_curves_to_a_logger(tiny: list[str]) -> None:
+def test_a_run_with_the_weights_of_another_gives_its_curves_to_a_logger(tiny):
     penalties = [f"decoding.beam_size={value}" for value in (1, 2)]
     first, second = (compose_run([*tiny, one, "logger=csv"]) for one in penalties)
     for config in (first, second):
@@ -84,7 +84,7 @@ def test_the_recorded_accuracy_is_that_of_the_written_predictions(folder, shared
     assert folder.read_record().metrics["test/accuracy"] == pytest.approx(mean)
 
 
-def test_stored_attention_sums_to_one_and_keeps_exact_zeros(tiny: list[str]) -> None:
+def test_stored_attention_sums_to_one_and_keeps_exact_zeros(tiny):
     wide = "model.init_range=2.0"  # scores far apart: sparse from the start
     rows = executed(compose_run([*tiny, "mapping=sparsemax", wide])).read_attention()
     assert rows
@@ -95,14 +95,14 @@ def test_stored_attention_sums_to_one_and_keeps_exact_zeros(tiny: list[str]) -> 
     assert any(weight == 0.0 for row in rows for weights in row["weights"] for weight in weights)
 
 
-def test_a_finished_run_is_not_repeated(folder: RunFolder, shared: list[str]) -> None:
+def test_a_finished_run_is_not_repeated(folder, shared):
     written = folder.record.stat().st_mtime_ns
     again = execute(locate(compose_run(shared)))
     assert (again.status, again.run_id) == ("skipped", folder.run_id)
     assert folder.record.stat().st_mtime_ns == written
 
 
-def test_the_same_configuration_gives_the_same_numbers(folder: RunFolder, tiny: list[str]) -> None:
+def test_the_same_configuration_gives_the_same_numbers(folder, tiny):
     other = executed(compose_run(tiny))
     assert other.run_id == folder.run_id
     assert other.path != folder.path
@@ -158,7 +158,7 @@ def _broken(*_arguments: object) -> None:
     raise RuntimeError("out of luck")
 
 
-def test_two_processes_do_not_work_on_one_run(tiny: list[str]) -> None:
+def test_two_processes_do_not_work_on_one_run(tiny):
     path = locate(compose_run(tiny)).folder.path
     with run_lock(path):
         outcome = execute(locate(compose_run(tiny)))
@@ -176,7 +176,7 @@ def test_cuda_is_refused_where_there_is_none(tiny, monkeypatch):
     assert "no CUDA device" in outcome.error
 
 
-def test_a_learned_alpha_is_trained_and_kept(tiny: list[str]) -> None:
+def test_a_learned_alpha_is_trained_and_kept(tiny):
     folder = executed(compose_run([*tiny, "mapping=learned_alpha_entmax", "mapping.alpha=1.3"]))
     weights = load_file(folder.model)
     alpha = 1 + torch.sigmoid(weights["decoder.attention.weighting.mapping.logit"])
@@ -184,7 +184,7 @@ def test_a_learned_alpha_is_trained_and_kept(tiny: list[str]) -> None:
     assert float(alpha) != pytest.approx(1.3, abs=1e-6)
 
 
-def test_tensorboard_files_are_written(tiny: list[str]) -> None:
+def test_tensorboard_files_are_written(tiny):
     folder = executed(compose_run([*tiny, "logger=tensorboard"]))
     assert list((folder.path / "tensorboard").glob("events*"))
 
@@ -197,7 +197,7 @@ def test_history_is_one_row_for_each_epoch_after_an_interruption(tiny, monkeypat
     assert [json.loads(line)["epoch"] for line in lines] == [1, 2]
 
 
-def test_an_ensemble_of_members_that_are_not_done_is_refused() -> None:
+def test_an_ensemble_of_members_that_are_not_done_is_refused():
     done, failed = (
         SimpleNamespace(run_id=name, folder=SimpleNamespace(status=name))
         for name in ("done", "failed")
@@ -218,7 +218,7 @@ def test_a_process_that_died_after_the_end_of_its_run_did_not_fail_it(tmp_path, 
     assert run.folder.status == outcome.status
 
 
-def test_an_ensemble_of_damaged_weights_is_refused(tiny: list[str]) -> None:
+def test_an_ensemble_of_damaged_weights_is_refused(tiny):
     member = locate(compose_run(tiny))
     assert execute(member).status == "done"
     content = bytearray(member.folder.model.read_bytes())

@@ -48,14 +48,14 @@ def test_the_newest_runs_are_told_apart(tmp_path, capsys, monkeypatch):
     }  # fmt: skip
 
 
-def test_a_title_names_choices_and_seed() -> None:
+def test_a_title_names_choices_and_seed():
     settings = {"task.name": "nmt", "mapping.name": "entmax", "mapping.alpha": 1.5, "seed": 3}
     assert run_title(settings, "mine") == "nmt: entmax 1.5, mine, seed 3"
     assert [age_text(one) for one in (5, 60, 7200, 200000)] == ["now", "1 min ago", "2 h ago",
                                                                 "2 d ago"]  # fmt: skip
 
 
-def test_a_run_of_an_artefact_is_named_by_its_cell(tmp_path: Path) -> None:
+def test_a_run_of_an_artefact_is_named_by_its_cell(tmp_path):
     planned = next(plan_runs(load_experiment("niculae2018/table1"), "demo"))
     for part in (planned.experiment, planned.row, planned.column, f"{planned.value:.12g}"):
         assert part in planned.label
@@ -66,13 +66,13 @@ def test_a_run_of_an_artefact_is_named_by_its_cell(tmp_path: Path) -> None:
     assert named.outcome("failed").label == planned.label
 
 
-def test_of_an_override_given_twice_only_the_last_is_shown(tmp_path: Path) -> None:
+def test_of_an_override_given_twice_only_the_last_is_shown(tmp_path):
     where = [f"results_dir={tmp_path}", "hardware=cpu"]
     jobs = prepare_jobs([[*where, "seed=1", f"seed={seed}"] for seed in (2, 3)])
     assert [*labels_of(jobs).values()] == ["seed=2", "seed=3"]
 
 
-def test_a_finished_run_shows_its_result(tmp_path: Path) -> None:
+def test_a_finished_run_shows_its_result(tmp_path):
     folder = finished(tmp_path, "a" * 12, metrics={"test/accuracy": 71.5},
                       signatures={"test/accuracy": "s"})  # fmt: skip
     state = RunState(folder, "")

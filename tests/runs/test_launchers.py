@@ -42,7 +42,7 @@ def test_a_run_that_ended_without_a_word_is_a_failure(tiny, monkeypatch):
     assert main(["run", "-m", *tiny, *SHORT, "seed=1,2"]) == 1
 
 
-def test_reproduce_uses_the_launcher_that_it_is_given(tiny: list[str], tmp_path: Path) -> None:
+def test_reproduce_uses_the_launcher_that_it_is_given(tiny, tmp_path):
     table = ["reproduce", "peters2019/table1", "--columns", "medium (avg.)", *tiny, *SHORT]
     one_row = ["mapping.alpha=1.5", "loss.alpha=1.5"]
     assert main([*table, *one_row, "hydra/launcher=basic", "-q"]) == 0

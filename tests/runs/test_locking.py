@@ -28,7 +28,7 @@ def start_holder(folder: Path) -> "subprocess.Popen[str]":
     return holder
 
 
-def test_a_living_process_keeps_its_run_and_a_killed_one_loses_it_at_once(tmp_path: Path) -> None:
+def test_a_living_process_keeps_its_run_and_a_killed_one_loses_it_at_once(tmp_path):
     holder = start_holder(tmp_path)
     assert is_claimed(tmp_path)
     with pytest.raises(RunBusyError) as busy, run_lock(tmp_path):
@@ -43,7 +43,7 @@ def test_a_living_process_keeps_its_run_and_a_killed_one_loses_it_at_once(tmp_pa
     assert not is_claimed(tmp_path)
 
 
-def test_a_process_waits_for_the_run_if_it_wants_to(tmp_path: Path) -> None:
+def test_a_process_waits_for_the_run_if_it_wants_to(tmp_path):
     holder = start_holder(tmp_path)
     told: list[RunBusyError] = []
     threading.Timer(0.7, holder.terminate).start()
@@ -54,7 +54,7 @@ def test_a_process_waits_for_the_run_if_it_wants_to(tmp_path: Path) -> None:
     holder.communicate()
 
 
-def test_a_lock_that_is_looked_at_is_free(tmp_path: Path) -> None:
+def test_a_lock_that_is_looked_at_is_free(tmp_path):
     assert not is_claimed(tmp_path / "absent")
     with run_lock(tmp_path):
         pass
@@ -84,7 +84,7 @@ while entered < 5:
 """
 
 
-def test_never_are_two_processes_inside(tmp_path: Path) -> None:
+def test_never_are_two_processes_inside(tmp_path):
     command = [sys.executable, "-c", ENTER, str(tmp_path), str(time.time() + 1)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     rivals = [subprocess.Popen(command, text=True, **pipes) for _ in range(4)]
@@ -94,7 +94,7 @@ def test_never_are_two_processes_inside(tmp_path: Path) -> None:
     assert not is_claimed(tmp_path)
 
 
-def test_who_waits_for_a_run_that_is_removed_begins_it_anew(tmp_path: Path) -> None:
+def test_who_waits_for_a_run_that_is_removed_begins_it_anew(tmp_path):
     folder = tmp_path / "run"
     with run_lock(folder):
         (folder / "DONE").touch()
@@ -113,7 +113,7 @@ def test_who_waits_for_a_run_that_is_removed_begins_it_anew(tmp_path: Path) -> N
     holder.communicate()
 
 
-def test_a_folder_in_the_place_of_the_lock_is_named_and_held_by_nobody(tmp_path: Path) -> None:
+def test_a_folder_in_the_place_of_the_lock_is_named_and_held_by_nobody(tmp_path):
     (tmp_path / "lock").mkdir()
     assert not is_claimed(tmp_path)
     with pytest.raises(IsADirectoryError) as caught, run_lock(tmp_path):

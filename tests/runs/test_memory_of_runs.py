@@ -1,7 +1,5 @@
 """Runs that need more memory than there is: refused before data are read, or explained."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
@@ -40,7 +38,7 @@ def test_models_beyond_the_memory_are_refused_before_data_are_read(settings, tmp
         lambda: bytes(HUGE),
     ],
 )
-def test_a_failed_allocation_names_the_largest_sizes(allocate: Callable[[], object]) -> None:
+def test_a_failed_allocation_names_the_largest_sizes(allocate):
     config = compose_run(["decoding.max_length=77777", "hardware=cpu"])
     with (
         pytest.raises(OutOfMemoryError, match=r"decoding\.max_length \(now 77777\)") as caught,
@@ -50,7 +48,7 @@ def test_a_failed_allocation_names_the_largest_sizes(allocate: Callable[[], obje
     assert "\n" not in str(caught.value)
 
 
-def test_other_errors_pass() -> None:
+def test_other_errors_pass():
     with pytest.raises(RuntimeError, match="size mismatch"), enough_memory(compose_run([])):
         raise RuntimeError("size mismatch")
 

@@ -27,7 +27,7 @@ def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return log
 
 
-def test_a_daemon_lives_as_long_as_the_block(control: Path) -> None:
+def test_a_daemon_lives_as_long_as_the_block(control):
     with suppress(KeyboardInterrupt), shared_card():
         folder = Path(os.environ[PIPE])
         assert folder.is_dir()

@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     return RunFolder(outcome.folder)
 
 
-def test_a_run_that_has_not_ended_is_named(tmp_path: Path) -> None:
+def test_a_run_that_has_not_ended_is_named(tmp_path):
     RunFolder(tmp_path / "demo" / "runs" / "aa11").mark_running()
     with pytest.raises(ResultsError, match="run aa11 has no weights yet"):
         repro.load("aa", results_dir=tmp_path)
@@ -59,15 +59,15 @@ def languages_of(folder: RunFolder) -> list[str]:
     return list(preparation["languages"])
 
 
-def test_predictions_are_the_stored_ones(folder: RunFolder) -> None:
+def test_predictions_are_the_stored_ones(folder):
     for language in languages_of(folder):
         stored = folder.predictions_file("test", language).read_text("utf-8")
         assert printed(folder.path, inputs_of(folder, language)) == stored
 
 
 def test_examples_of_figures_are_predicted_once_and_again_after_a_change(
-    folder: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    folder, tmp_path, monkeypatch
+):
     language = languages_of(folder)[0]
     lines, path = inputs_of(folder, language)[:3], tmp_path / "examples" / "morphology.tsv"
     path.parent.mkdir()
@@ -93,7 +93,7 @@ def own_examples_of(folder: RunFolder) -> RunFolder:
     return folder.own_examples
 
 
-def test_the_order_is_kept_and_memory_is_bounded_by_the_pool(folder: RunFolder) -> None:
+def test_the_order_is_kept_and_memory_is_bounded_by_the_pool(folder):
     run, read, waiting = repro.load(folder.path), 0, 0
     lines = [line for language in languages_of(folder) for line in inputs_of(folder, language)]
 
@@ -111,10 +111,7 @@ def test_the_order_is_kept_and_memory_is_bounded_by_the_pool(folder: RunFolder) 
     assert shares.count(1.0) == -(-len(lines) // 7)
 
 
-def test_a_command_prints_a_line_for_each_input(
-    folder: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+def test_a_command_prints_a_line_for_each_input(folder, tmp_path, capsys, monkeypatch):  # fmt: skip
     language = languages_of(folder)[0]
     stored = folder.predictions_file("test", language).read_text("utf-8")
     file = tmp_path / "input.txt"
@@ -150,7 +147,7 @@ def test_json_has_scores_attention_and_the_best_outputs(folder, capsys):
     assert main([*command, "--n-best", "4", "decoding.beam_size=3"]) == 2
 
 
-def test_heat_maps_of_runs_side_by_side(folder: RunFolder, tmp_path: Path) -> None:
+def test_heat_maps_of_runs_side_by_side(folder, tmp_path):
     texts = inputs_of(folder, languages_of(folder)[0])[:2]
     given = [part for text in texts for part in ("--text", text)]
     one, both = [folder.run_id], [folder.run_id, str(folder.path)]
@@ -245,14 +242,14 @@ def test_a_preparation_that_no_run_wrote_is_named(folder, tmp_path, changes, nam
     assert str(caught.value).startswith(str(copied.preparation))
 
 
-def test_inputs_in_memory_are_named_by_their_number(folder: RunFolder) -> None:
+def test_inputs_in_memory_are_named_by_their_number(folder):
     run = repro.load(folder.path)
     assert run.predict([]) == []
     with pytest.raises(DataError, match="input 2:1: expected lemma TAB tags TAB language, none"):
         run.predict([inputs_of(folder, languages_of(folder)[0])[0], "lemma"])
 
 
-def test_one_text_is_one_input(folder: RunFolder) -> None:
+def test_one_text_is_one_input(folder):
     run, text = repro.load(folder.path), inputs_of(folder, languages_of(folder)[0])[0]
     (one,) = run.predict(text)
     assert one.line == run.predict([text])[0].line
@@ -302,13 +299,13 @@ def test_an_interrupt_ends_quietly(folder, monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_the_page_shows_what_it_says(folder: RunFolder) -> None:
+def test_the_page_shows_what_it_says(folder):
     page = str(Path(repro.__file__).parent.parent / "docs" / "predict.md")
     failed, tried = doctest.testfile(page, module_relative=False, globs={"run": folder.path})
     assert tried >= 5
     assert failed == 0
 
 
-def test_artefacts_without_the_scale_have_no_own_examples(tmp_path: Path) -> None:
+def test_artefacts_without_the_scale_have_no_own_examples(tmp_path):
     write_own_examples(Archive(tmp_path, "subset"), list_experiments())
     assert not [*tmp_path.iterdir()]

@@ -52,7 +52,7 @@ def test_weights_of_another_device_are_not_taken(copied, summarizer, trainings):
     assert trainings == [other.folder]
 
 
-def test_side_by_side_runs_of_one_training_share_it(summarizer: list[str]) -> None:
+def test_side_by_side_runs_of_one_training_share_it(summarizer):
     both = [
         (*summarizer, "hardware.parallel_runs=2", f"decoding.beam_size={size}") for size in (1, 2)
     ]

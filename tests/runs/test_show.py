@@ -30,5 +30,5 @@ def test_the_configuration_is_printed_on_request_only(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("value", "text"), [(0.76981, "      0.7698"), (3.8141e31, "  3.8141e+31")]
 )
-def test_a_huge_value_is_printed_in_scientific_notation(value: float, text: str) -> None:
+def test_a_huge_value_is_printed_in_scientific_notation(value, text):
     assert metric_text(value) == text

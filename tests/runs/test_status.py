@@ -110,7 +110,7 @@ def test_the_doctor_notices_another_package_of_the_same_name(tmp_path, monkeypat
         ("repro predict x", ["x1"]),
     ],
 )
-def test_command_lines_are_completed(line: str, expected: list[str]) -> None:
+def test_command_lines_are_completed(line, expected):
     known = {key: ["x1", "y2"] for key in ("show", "predict")}
     commands = ["predict", "report", "reproduce", "run", "show"]
     found = complete(line, commands, lambda command, typed: known.get(command, []))

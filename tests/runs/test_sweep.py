@@ -79,12 +79,12 @@ def test_failures_are_listed_whole(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.usefixtures("second_fails")
-def test_fail_fast_starts_nothing_after_a_failure(tiny: list[str]) -> None:
+def test_fail_fast_starts_nothing_after_a_failure(tiny):
     outcomes = bring(jobs(tiny, "fail_fast=true"))
     assert [outcome.status for outcome in outcomes] == ["done", "failed"]
 
 
-def test_side_by_side_ends_as_in_turn(tiny: list[str], tmp_path: Path) -> None:
+def test_side_by_side_ends_as_in_turn(tiny, tmp_path):
     in_turn = bring(jobs(tiny, "hardware.threads=1"))
     other = f"results_dir={tmp_path / 'other'}"
     parallel = bring(jobs(tiny, other, "hardware.parallel_runs=2", "hardware.threads=1"))
@@ -94,7 +94,7 @@ def test_side_by_side_ends_as_in_turn(tiny: list[str], tmp_path: Path) -> None:
         assert comparable(left.folder) == comparable(right.folder)
 
 
-def test_fail_fast_side_by_side_starts_nothing_after_a_failure(tiny: list[str]) -> None:
+def test_fail_fast_side_by_side_starts_nothing_after_a_failure(tiny):
     extra = ("hardware.parallel_runs=2", "hardware.threads=1", "fail_fast=true")
     many = prepare_jobs([(*tiny, *extra, f"seed={seed}") for seed in range(9)])
     # A folder is in place of a file of the first run.
@@ -104,7 +104,7 @@ def test_fail_fast_side_by_side_starts_nothing_after_a_failure(tiny: list[str]) 
     assert len(outcomes) < len(many)
 
 
-def test_slots_take_different_tasks_where_they_can() -> None:
+def test_slots_take_different_tasks_where_they_can():
     def job(name: str, seed: int) -> Any:
         return SimpleNamespace(config=SimpleNamespace(task=SimpleNamespace(name=name), seed=seed))
 
@@ -115,7 +115,7 @@ def test_slots_take_different_tasks_where_they_can() -> None:
     assert [task and task.job.config.seed for task in taken] == [1, 4, 3, 2, None]
 
 
-def test_a_busy_run_is_not_queued_again_after_a_failure() -> None:
+def test_a_busy_run_is_not_queued_again_after_a_failure():
     folder = SimpleNamespace(status="failed")
     config = SimpleNamespace(task=SimpleNamespace(name="nmt"), fail_fast=True)
     jobs: list[Any] = [SimpleNamespace(config=config, folder=folder) for _ in range(3)]
@@ -164,8 +164,8 @@ def sweep_command(tiny: list[str], results: Path) -> list[str]:
 
 
 def test_a_killed_sweep_is_shown_and_ends_with_the_records_of_an_uninterrupted_one(
-    tiny: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tiny, tmp_path, capsys
+):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert main(sweep_command(tiny, whole)) == 0
     sweep = forked.start(*sweep_command(tiny, killed))
@@ -267,7 +267,7 @@ def test_a_killed_worker_fails_its_own_run_only(tiny, tmp_path, capsys):
     assert not list(lost.path.glob("*.tmp"))
 
 
-def test_two_processes_share_the_runs_of_one_sweep(tiny: list[str], tmp_path: Path) -> None:
+def test_two_processes_share_the_runs_of_one_sweep(tiny, tmp_path):
     command = ["run", "-m", *tiny, "hardware.threads=1", "training.max_epochs=6", "seed=1,2,3"]
     answers = [
         sweep.finish() for sweep in [forked.start(*command, environment=WIDE) for _ in range(2)]
@@ -280,7 +280,7 @@ def test_two_processes_share_the_runs_of_one_sweep(tiny: list[str], tmp_path: Pa
         assert sorted(ended) == sorted(run.run_id for run in runs)
 
 
-def test_what_a_killed_command_left_is_done_by_another(tiny: list[str], tmp_path: Path) -> None:
+def test_what_a_killed_command_left_is_done_by_another(tiny, tmp_path):
     command = table_command(tiny, tmp_path, "training.max_epochs=5", EAGER)
     sweeps = [forked.start(*command, environment=WIDE) for _ in range(2)]
     claims = wait_for_claims(tmp_path, 2)

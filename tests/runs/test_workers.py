@@ -48,7 +48,7 @@ def run_all(tasks: list[tuple[str, str]], size: int = 2) -> list[str | Death]:
     return [results[number] for number in range(len(tasks))]
 
 
-def test_a_dead_worker_takes_its_own_task_only() -> None:
+def test_a_dead_worker_takes_its_own_task_only():
     tasks = [("die", str(int(signal.SIGKILL))), ("say", "a"), ("say", "b"), ("exit", "7")]
     tasks += [("say", "c"), ("die", str(int(signal.SIGTERM))), ("say", "d")]
     killed, first, second, ended, third, stopped, fourth = run_all(tasks)
@@ -61,11 +61,11 @@ def test_a_dead_worker_takes_its_own_task_only() -> None:
 
 
 @pytest.mark.parametrize("code", [-9, -100, 1, 128, 137, 192, 255])
-def test_every_exit_code_is_described(code: int) -> None:
+def test_every_exit_code_is_described(code):
     assert str(Death(code))
 
 
-def test_workers_go_on_when_the_process_that_starts_them_is_killed() -> None:
+def test_workers_go_on_when_the_process_that_starts_them_is_killed():
     with WorkerPool[tuple[str, str], str](perform, nothing, 1) as pool:
         assert pool.start(0, ("say", "a")) is None
         assert pool.wait()[0][1].startswith("a")  # type: ignore[union-attr]
@@ -91,7 +91,7 @@ def test_a_starter_that_dies_while_it_starts_a_worker_costs_one_task(monkeypatch
         assert pool.wait()[0][1].startswith("b")  # type: ignore[union-attr]
 
 
-def test_what_a_task_raises_is_raised_in_the_leader() -> None:
+def test_what_a_task_raises_is_raised_in_the_leader():
     with pytest.raises(ValueError, match="broken"):
         run_all([("raise", "broken"), ("say", "a")])
 
@@ -136,7 +136,7 @@ def test_workers_end_with_their_leader_and_start_no_other_task(tmp_path, number)
     assert ("interrupt again" in errors) == (number != signal.SIGKILL)
 
 
-def test_ctrl_c_reaches_workers_through_their_leader_only(tmp_path: Path) -> None:
+def test_ctrl_c_reaches_workers_through_their_leader_only(tmp_path):
     leader = start_leader(tmp_path)
     os.killpg(leader.pid, signal.SIGINT)  # as a terminal does
     _, errors = leader.communicate(timeout=30)

@@ -9,7 +9,7 @@ from repro.structures.arc_flow import POSITIVE, flows, paths, trellis
 
 
 @pytest.mark.parametrize("seed", sorted({*range(3, 500, 40), *HARD}))
-def test_every_chain_is_solved(seed: int) -> None:
+def test_every_chain_is_solved(seed):
     unary, pairs = chain_problem(seed)
     solution = sparsemap(LinearChain(), unary, pairs, tol=1e-9)
     assert solution.converged.all()
@@ -17,7 +17,7 @@ def test_every_chain_is_solved(seed: int) -> None:
     assert gap <= gap_limit(unary, pairs)
 
 
-def test_iterations_of_both_phases_are_bounded_together() -> None:
+def test_iterations_of_both_phases_are_bounded_together():
     unary, pairs = chain_problem(80)
     with pytest.warns(ConvergenceWarning):
         stopped = sparsemap(LinearChain(), unary, pairs, max_iter=400)
@@ -29,7 +29,7 @@ def test_iterations_of_both_phases_are_bounded_together() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e-3, 1e-2])
-def test_small_scores_converge_within_a_thousand_calls(scale: float) -> None:
+def test_small_scores_converge_within_a_thousand_calls(scale):
     """Scores as of an untrained aligner converge within 1,000 calls, the solver's default bound."""
     generator = torch.Generator().manual_seed(1)
     unary = torch.randn(8, 14, 9, generator=generator, dtype=torch.float64) * scale
@@ -37,7 +37,7 @@ def test_small_scores_converge_within_a_thousand_calls(scale: float) -> None:
     assert sparsemap(LinearChain(), unary, pairs, max_iter=1000).converged.all()
 
 
-def test_hard_chains_do_not_depend_on_their_batch() -> None:
+def test_hard_chains_do_not_depend_on_their_batch():
     hard, easy = chain_problem(178), chain_problem(3)
     n, m = hard[0].shape[1:]
     unary, pairs = torch.zeros(3, n + 1, m).double(), torch.zeros(3, n, m, m).double()
@@ -53,7 +53,7 @@ def test_hard_chains_do_not_depend_on_their_batch() -> None:
 
 @pytest.mark.parametrize("scale", [1e-3, 0.3, 1.0, 100.0])
 @pytest.mark.parametrize("forbidden", [False, True])
-def test_flows_are_the_optimum_over_all_sequences(scale: float, forbidden: bool) -> None:
+def test_flows_are_the_optimum_over_all_sequences(scale, forbidden):
     generator = torch.Generator().manual_seed(4)
     unary = torch.randn(3, 4, 3, generator=generator, dtype=torch.float64) * scale
     pairs = torch.randn(3, 3, 3, 3, generator=generator, dtype=torch.float64) * scale
@@ -74,7 +74,7 @@ def test_flows_are_the_optimum_over_all_sequences(scale: float, forbidden: bool)
 
 
 @pytest.mark.parametrize("scale", [1.0, 4.0])
-def test_flows_of_long_chains_use_few_arcs(scale: float) -> None:
+def test_flows_of_long_chains_use_few_arcs(scale):
     """Far from the solution, the error of long chains rises for several iterations."""
     generator = torch.Generator().manual_seed(0)
     unary = torch.randn(4, 100, 10, generator=generator, dtype=torch.float64) * scale
@@ -88,7 +88,7 @@ def test_flows_of_long_chains_use_few_arcs(scale: float) -> None:
 
 
 @pytest.mark.parametrize("seed", [3, 26, 153])
-def test_paths_have_the_flow_as_pairwise_marginals(seed: int) -> None:
+def test_paths_have_the_flow_as_pairwise_marginals(seed):
     flow = flows(trellis(*chain_problem(seed)))
     arcs = int((flow > 1e-9).sum())
     tags, weights = paths(flow, arcs + 1)

@@ -12,7 +12,7 @@ from repro.structures import (
     Structure,
     sparsemap,
 )
-from repro.structures.conditional_gradient import VARIANTS, Variant, conditional_gradient
+from repro.structures.conditional_gradient import VARIANTS, conditional_gradient
 
 EVERY_VARIANT = pytest.mark.parametrize("variant", VARIANTS)
 STRUCTURES = {
@@ -33,7 +33,7 @@ def random_problem(name: str, scale: float = 1.0) -> tuple[Structure, list[Tenso
 
 @EVERY_VARIANT
 @EVERY_STRUCTURE
-def test_it_finds_the_solution_of_the_active_set(name: str, variant: Variant) -> None:
+def test_it_finds_the_solution_of_the_active_set(name, variant):
     structure, scores = random_problem(name)
     tol = 3e-2 if variant == "vanilla" else 1e-9
     run = conditional_gradient(structure, *scores, variant=variant, max_iter=3000, tol=tol)
@@ -45,7 +45,7 @@ def test_it_finds_the_solution_of_the_active_set(name: str, variant: Variant) ->
 
 @EVERY_VARIANT
 @EVERY_STRUCTURE
-def test_histories_keep_their_promises(name: str, variant: Variant) -> None:
+def test_histories_keep_their_promises(name, variant):
     structure, scores = random_problem(name, 0.5)
     run = conditional_gradient(structure, *scores, variant=variant, max_iter=60, tol=0.0)
     batch = [one[None] for one in scores]
@@ -64,7 +64,7 @@ def test_histories_keep_their_promises(name: str, variant: Variant) -> None:
 
 
 @EVERY_VARIANT
-def test_the_first_step_by_hand(variant: Variant) -> None:
+def test_the_first_step_by_hand(variant):
     """One position: from the best of (0.6, 0.5, 0.3) a step of 0.45 to the second.
 
     All variants agree on it: ``γ = ⟨η - u, d⟩ / ‖d‖² = (0.5 - 0.6 + 1) / 2`` with ``d = e₂ - e₁``.
@@ -75,7 +75,7 @@ def test_the_first_step_by_hand(variant: Variant) -> None:
     torch.testing.assert_close(run.marginals, expected)
 
 
-def test_bad_input_is_refused() -> None:
+def test_bad_input_is_refused():
     scores = torch.randn(4, 4, dtype=torch.float64)
     with pytest.raises(ValueError, match="variant must be one of vanilla, away, pairwise"):
         conditional_gradient(Arborescence(), scores, variant="lazy")

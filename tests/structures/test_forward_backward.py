@@ -31,7 +31,7 @@ def random_scores(
 
 
 @SCALES
-def test_log_partition_marginals_and_their_derivatives(scale: float) -> None:
+def test_log_partition_marginals_and_their_derivatives(scale):
     unary, pairs = random_scores(5, 4, 3, scale)
     lengths = torch.tensor([4, 2, 1, 0, 3])
     expected = torch.stack([enumerated(*one) for one in zip(unary, pairs, lengths, strict=True)])
@@ -49,7 +49,7 @@ def test_log_partition_marginals_and_their_derivatives(scale: float) -> None:
         torch.testing.assert_close(one, other, rtol=0, atol=1e-11)
 
 
-def test_pairs_agree_with_tags() -> None:
+def test_pairs_agree_with_tags():
     unary, pairs = (one.detach() for one in random_scores(3, 6, 4, 2.0))
     tags, both = sequence_marginals(unary, pairs)
     torch.testing.assert_close(both.sum(-1), tags[:, :-1])
@@ -57,21 +57,21 @@ def test_pairs_agree_with_tags() -> None:
     torch.testing.assert_close(tags.sum(-1), torch.ones(3, 6).double())
 
 
-def test_without_transitions_positions_are_independent() -> None:
+def test_without_transitions_positions_are_independent():
     unary, _ = random_scores(3, 5, 4, 3.0)
     marginals, pairs = sequence_marginals(unary)
     torch.testing.assert_close(marginals, unary.softmax(-1))
     assert pairs is None
 
 
-def test_one_item_has_no_transitions() -> None:
+def test_one_item_has_no_transitions():
     unary, pairs = torch.randn(2, 1, 3), torch.zeros(2, 0, 3, 3)
     tags, both = sequence_marginals(unary, pairs)
     torch.testing.assert_close(tags, unary.softmax(-1))
     assert both.shape == pairs.shape
 
 
-def test_shared_transitions_receive_the_sum_of_the_gradients() -> None:
+def test_shared_transitions_receive_the_sum_of_the_gradients():
     unary, pairs = random_scores(3, 4, 2, 1.0)
     shared = pairs[0].detach().requires_grad_()
     each = shared.detach().expand(3, -1, -1, -1).clone().requires_grad_()
@@ -81,7 +81,7 @@ def test_shared_transitions_receive_the_sum_of_the_gradients() -> None:
     assert sequence_marginals(unary, shared)[1].shape == pairs.shape
 
 
-def test_forbidden_tags_and_transitions() -> None:
+def test_forbidden_tags_and_transitions():
     unary, pairs = (one.detach() for one in random_scores(3, 4, 3, 1.0))
     unary[0, 1, 2] = -torch.inf
     pairs[1, 0, :, 1] = -torch.inf
@@ -99,7 +99,7 @@ def test_forbidden_tags_and_transitions() -> None:
     assert both.isfinite().all()
 
 
-def test_dtypes_and_empty_batches() -> None:
+def test_dtypes_and_empty_batches():
     unary, pairs = (one.detach().half() for one in random_scores(2, 5, 3, 1.0))
     assert sequence_log_partition(unary, pairs).dtype == torch.half
     assert [one.dtype for one in sequence_marginals(unary, pairs)] == [torch.half] * 2

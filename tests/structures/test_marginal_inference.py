@@ -2,15 +2,14 @@
 
 import pytest
 import torch
-from torch import Tensor
 
-from repro.structures import Arborescence, LinearChain, Matching, Structure
+from repro.structures import Arborescence, LinearChain, Matching
 from repro.structures.forward_backward import sequence_log_partition
 from repro.structures.matrix_tree import tree_log_partition
 
 
 @pytest.mark.parametrize("single_root", [False, True])
-def test_trees(single_root: bool) -> None:
+def test_trees(single_root):
     structure, scores = Arborescence(single_root=single_root), torch.randn(3, 5, 5)
     lengths = torch.tensor([4, 2, 1])
     total = structure.log_partition(scores, lengths=lengths)
@@ -24,7 +23,7 @@ def test_trees(single_root: bool) -> None:
         structure.log_partition(scores.long())
 
 
-def test_sequences() -> None:
+def test_sequences():
     unary, pairs, lengths = torch.randn(2, 4, 3), torch.randn(3, 3, 3), torch.tensor([4, 2])
     total = LinearChain().log_partition(unary, pairs, lengths)
     torch.testing.assert_close(total, sequence_log_partition(unary, pairs, lengths))
@@ -40,13 +39,13 @@ def test_sequences() -> None:
 @pytest.mark.parametrize(
     "lengths", [torch.tensor([5, 1]), torch.tensor([1.0, 2.0]), torch.tensor([1])]
 )
-def test_lengths_are_checked(structure: Structure, lengths: Tensor) -> None:
+def test_lengths_are_checked(structure, lengths):
     for method in (structure.log_partition, structure.marginals):
         with pytest.raises(ValueError, match="length"):
             method(torch.randn(2, 4, 4), lengths=lengths)
 
 
-def test_matchings_have_none() -> None:
+def test_matchings_have_none():
     scores = torch.randn(2, 3, 3)
     for method in (Matching().log_partition, Matching().marginals):
         with pytest.raises(NotImplementedError, match="Matching has no marginal inference"):

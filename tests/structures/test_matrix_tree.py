@@ -32,7 +32,7 @@ def random_scores(batch: int, size: int, scale: float, seed: int = 0) -> Tensor:
 @ROOTS
 @SCALES
 @pytest.mark.parametrize("words", [1, 2, 3, 5])
-def test_log_partition_and_marginals(words: int, scale: float, single_root: bool) -> None:
+def test_log_partition_and_marginals(words, scale, single_root):
     scores = random_scores(6, words + 1, scale, words).requires_grad_()
     expected = enumerated(scores, single_root)
     slope = torch.autograd.grad(expected.sum(), scores)[0]
@@ -47,7 +47,7 @@ def test_log_partition_and_marginals(words: int, scale: float, single_root: bool
 
 @ROOTS
 @SCALES
-def test_marginals_are_differentiable(scale: float, single_root: bool) -> None:
+def test_marginals_are_differentiable(scale, single_root):
     scores = random_scores(4, 5, scale, 3).requires_grad_()
     direction = random_scores(4, 5, 1.0, 4)
     marginals = tree_marginals(scores, None, single_root)
@@ -59,7 +59,7 @@ def test_marginals_are_differentiable(scale: float, single_root: bool) -> None:
 
 
 @ROOTS
-def test_lengths_hide_everything_behind_them(single_root: bool) -> None:
+def test_lengths_hide_everything_behind_them(single_root):
     scores = random_scores(5, 6, 2.0)
     lengths = torch.tensor([5, 3, 1, 0, 2])
     for instance, length in enumerate(lengths.tolist()):
@@ -83,7 +83,7 @@ def test_lengths_hide_everything_behind_them(single_root: bool) -> None:
 
 @ROOTS
 @pytest.mark.parametrize("seed", range(12))
-def test_forbidden_arcs(seed: int, single_root: bool) -> None:
+def test_forbidden_arcs(seed, single_root):
     """Many patterns of forbidden arcs, with and without any tree that avoids them."""
     generator = torch.Generator().manual_seed(seed)
     forbidden = torch.rand(8, 5, 5, generator=generator) < 0.2 + 0.05 * seed
@@ -99,7 +99,7 @@ def test_forbidden_arcs(seed: int, single_root: bool) -> None:
     assert (marginals[forbidden] == 0).all()
 
 
-def test_a_word_that_only_the_root_can_lead() -> None:
+def test_a_word_that_only_the_root_can_lead():
     """Elimination has to leave it for last, at any scale."""
     scores = random_scores(3, 5, 100.0)
     scores[:, 1:, 2] = -torch.inf
@@ -109,7 +109,7 @@ def test_a_word_that_only_the_root_can_lead() -> None:
 
 @ROOTS
 @pytest.mark.parametrize("gap", [30.0, 700.0, 1e4, 1e6])
-def test_best_heads_in_a_cycle(gap: float, single_root: bool) -> None:
+def test_best_heads_in_a_cycle(gap, single_root):
     """Two words that prefer each other have a determinant far below its products.
 
     The trees are 0→1→2 and 0→2→1, and 0→1, 0→2 where the root may have two children.
@@ -125,7 +125,7 @@ def test_best_heads_in_a_cycle(gap: float, single_root: bool) -> None:
 
 
 @ROOTS
-def test_scores_of_fifty_words_at_large_scales(single_root: bool) -> None:
+def test_scores_of_fifty_words_at_large_scales(single_root):
     for scale in (50.0, 1e4):
         marginals = tree_marginals(random_scores(2, 51, scale), None, single_root)
         torch.testing.assert_close(marginals.sum(-2)[:, 1:], torch.ones(2, 50).double())
@@ -137,7 +137,7 @@ def test_scores_of_fifty_words_at_large_scales(single_root: bool) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_other_dtypes_are_computed_in_double(dtype: torch.dtype) -> None:
+def test_other_dtypes_are_computed_in_double(dtype):
     scores = random_scores(3, 6, 4.0).to(dtype)
     total = tree_log_partition(scores)
     assert total.dtype == dtype
@@ -146,7 +146,7 @@ def test_other_dtypes_are_computed_in_double(dtype: torch.dtype) -> None:
 
 
 @ROOTS
-def test_nan_stays_in_its_instance(single_root: bool) -> None:
+def test_nan_stays_in_its_instance(single_root):
     scores = random_scores(3, 4, 1.0)
     clean = tree_marginals(scores, None, single_root)
     scores[1, 2, 3] = torch.nan
@@ -154,7 +154,7 @@ def test_nan_stays_in_its_instance(single_root: bool) -> None:
     torch.testing.assert_close(tree_marginals(scores, None, single_root)[[0, 2]], clean[[0, 2]])
 
 
-def test_no_instances_and_no_words() -> None:
+def test_no_instances_and_no_words():
     assert tree_log_partition(torch.zeros(0, 4, 4)).shape == (0,)
     assert tree_marginals(torch.zeros(0, 4, 4)).shape == (0, 4, 4)
     assert tree_log_partition(torch.zeros(2, 1, 1)).tolist() == [0, 0]
@@ -162,7 +162,7 @@ def test_no_instances_and_no_words() -> None:
 
 
 @pytest.mark.parametrize("single_root", [False, True])
-def test_elimination_gives_what_factorization_does(single_root: bool) -> None:
+def test_elimination_gives_what_factorization_does(single_root):
     scores = torch.randn(4, 6, 6, dtype=torch.float64, requires_grad=True)
     lengths = torch.tensor([5, 3, 1, 4])
     words = torch.arange(5) < lengths.unsqueeze(1)
@@ -176,6 +176,6 @@ def test_elimination_gives_what_factorization_does(single_root: bool) -> None:
     torch.testing.assert_close(moved, wanted)
 
 
-def test_lengths_on_the_device_are_not_read() -> None:
+def test_lengths_on_the_device_are_not_read():
     scores, lengths = torch.empty(2, 4, 4, device="meta"), torch.empty(2, device="meta").long()
     assert tree_log_partition(scores, lengths).shape == (2,)

@@ -79,7 +79,7 @@ def draw(*shape: int) -> Tensor:
     return torch.randn(shape, dtype=torch.float64, requires_grad=True)
 
 
-def test_same_as_the_compiled_structure() -> None:
+def test_same_as_the_compiled_structure():
     unary, direction = draw(3, 4, 6), torch.randn(3, 4, 6, dtype=torch.float64)
     lengths = torch.tensor([[4, 6], [4, 3], [2, 6]])
     found = [sparsemap(one, unary, lengths=lengths) for one in (Assignment(), Matching())]
@@ -97,7 +97,7 @@ def test_same_as_the_compiled_structure() -> None:
     assert torch.equal(alone.marginals[0], found[0].marginals[1])
 
 
-def test_additional_parts() -> None:
+def test_additional_parts():
     unary, more = draw(4, 3, 2), draw(4, 2, 2, 2)
     found, expected = (sparsemap(one, unary, more) for one in (Chain(), LinearChain()))
     torch.testing.assert_close(found.marginals, expected.marginals)
@@ -111,7 +111,7 @@ def test_additional_parts() -> None:
     )
 
 
-def test_subsets_are_the_budget_mapping() -> None:
+def test_subsets_are_the_budget_mapping():
     scores = draw(5, 7).detach()
     for k in (1, 3):
         found = sparsemap(Best(k), scores).marginals
@@ -119,7 +119,7 @@ def test_subsets_are_the_budget_mapping() -> None:
         torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
 
 
-def test_copies_of_a_structure() -> None:
+def test_copies_of_a_structure():
     """Equal unary parts: only the best copy stays, whatever comes first."""
     unary = torch.tensor([[0.0, 0.0, 1.2]], dtype=torch.float64)
     for order in itertools.permutations([0.1, 0.5, 0.3]):
@@ -152,7 +152,7 @@ def test_losses_are_those_of_the_compiled_structure(kind, chained):
         torch.testing.assert_close(one, other, atol=1e-6, rtol=0)
 
 
-def test_targets() -> None:
+def test_targets():
     loss, scores = SparseMAPLoss(Assignment(), reduction="none"), torch.zeros(2, 3, 3)
     identity = torch.eye(3, dtype=torch.long).expand(2, 3, 3).clone()
     torch.testing.assert_close(loss(scores, identity), loss(scores, identity.flatten(1)))
@@ -170,7 +170,7 @@ def test_targets() -> None:
         CRFLoss(Assignment())(scores[:1], identity[:1])
 
 
-def test_choices_of_rows() -> None:
+def test_choices_of_rows():
     parts = torch.tensor([[[0, 1, 0, 0, 0, 0], [0, 1, 1, 0, 0, 1]]])
     found = Assignment().choices(parts, torch.zeros(1, 2, 3))
     assert found.tolist() == [[[1, -1], [1, 2]]]
@@ -180,12 +180,12 @@ def test_choices_of_rows() -> None:
 @pytest.mark.parametrize(
     "answer", [torch.zeros(1, 3), torch.full((1, 4), 0.5), torch.zeros(4), (torch.zeros(1, 4),) * 2]
 )
-def test_answers_that_are_no_parts_are_refused(answer: Tensor) -> None:
+def test_answers_that_are_no_parts_are_refused(answer):
     with pytest.raises(ValueError, match=r"Fixed.best must return 0/1 parts \(1, 4\)"):
         sparsemap(Fixed(answer), torch.zeros(1, 4))
 
 
-def test_bad_scores_are_refused() -> None:
+def test_bad_scores_are_refused():
     with pytest.raises(ValueError, match="instance 0: a score is NaN"):
         sparsemap(Best(1), torch.full((1, 4), torch.nan))
     with pytest.raises(InfeasibleError, match="instance 0"):
@@ -207,11 +207,11 @@ def test_bad_scores_are_refused() -> None:
             sparsemap(structure, scores, start=start)
 
 
-def test_an_empty_batch() -> None:
+def test_an_empty_batch():
     assert sparsemap(Best(1), torch.zeros(0, 4)).marginals.shape == (0, 4)
 
 
-def test_no_additional_parts_between_one_item_and_none() -> None:
+def test_no_additional_parts_between_one_item_and_none():
     unary, more = draw(2, 1, 3), torch.zeros(2, 0, 3, 3, dtype=torch.float64)
     found, expected = (sparsemap(one, unary, more) for one in (Chain(), LinearChain()))
     torch.testing.assert_close(found.marginals, expected.marginals)
@@ -219,7 +219,7 @@ def test_no_additional_parts_between_one_item_and_none() -> None:
     assert SparseMAPLoss(Chain())(unary, Chain().map(unary, more), additional=more).isfinite()
 
 
-def test_a_loss_that_a_rough_solution_makes_negative_is_zero_but_has_its_gradient() -> None:
+def test_a_loss_that_a_rough_solution_makes_negative_is_zero_but_has_its_gradient():
     class Subset(Structure):
         def best(self, scores: Tensor, lengths: Tensor | None) -> Tensor:
             return (scores > 0).to(scores)

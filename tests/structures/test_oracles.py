@@ -11,7 +11,7 @@ from repro.structures import Arborescence, InfeasibleError, LinearChain, Matchin
 
 
 @pytest.mark.parametrize(("name", "scale"), spread(CASES, [1.0, 1e8, 0.0]))
-def test_best_of_all_structures(name: str, scale: float) -> None:
+def test_best_of_all_structures(name, scale):
     case = CASES[name]
     unary, additional = case.scores(20)
     unary = unary * scale
@@ -24,7 +24,7 @@ def test_best_of_all_structures(name: str, scale: float) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_forbidden_parts(name: str) -> None:
+def test_forbidden_parts(name):
     case = CASES[name]
     for seed in range(20):
         unary, additional = case.scores(1, seed)
@@ -41,7 +41,7 @@ def test_forbidden_parts(name: str) -> None:
         assert found == pytest.approx(best, abs=1e-12)
 
 
-def test_infeasible_instances_are_named() -> None:
+def test_infeasible_instances_are_named():
     unary = torch.zeros(4, 3, 3)
     unary[2, 0] = -torch.inf
     unary[3, :, 1] = -torch.inf
@@ -49,7 +49,7 @@ def test_infeasible_instances_are_named() -> None:
         Matching().map(unary)
 
 
-def test_forbidden_transitions() -> None:
+def test_forbidden_transitions():
     transitions = torch.full((2, 2, 2), -torch.inf)
     with pytest.raises(InfeasibleError):
         LinearChain().map(torch.zeros(1, 3, 2), transitions)
@@ -58,7 +58,7 @@ def test_forbidden_transitions() -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 5), (17, 17), (40, 40), (9, 23), (23, 9)])
-def test_matchings_against_scipy(shape: tuple[int, int]) -> None:
+def test_matchings_against_scipy(shape):
     unary = torch.randn(10, *shape, dtype=torch.float64)
     found = Matching().score(Matching().map(unary), unary)
     for b in range(10):
@@ -68,7 +68,7 @@ def test_matchings_against_scipy(shape: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 7, 15])
 @pytest.mark.parametrize("integers", [False, True])
-def test_trees_against_networkx(n: int, integers: bool) -> None:
+def test_trees_against_networkx(n, integers):
     unary = torch.randn(5, n + 1, n + 1, dtype=torch.float64)
     unary = (2 * unary).round() if integers else unary
     vertices = Arborescence().map(unary)
@@ -90,7 +90,7 @@ def networkx_optimum(scores: np.ndarray) -> float:
 
 @pytest.mark.parametrize("n", [1, 5, 12])
 @pytest.mark.parametrize("offset", [0.0, -1e9, 1e9])
-def test_single_root_is_exact(n: int, offset: float) -> None:
+def test_single_root_is_exact(n, offset):
     """Against all choices of the root word, each solved without the constraint."""
     unary = torch.randint(-40, 40, (5, n + 1, n + 1), dtype=torch.float64)
     unary[:, 0] += offset
@@ -106,7 +106,7 @@ def test_single_root_is_exact(n: int, offset: float) -> None:
     assert torch.equal(structure.score(vertices, unary), best)
 
 
-def test_single_root_without_a_way() -> None:
+def test_single_root_without_a_way():
     """Two words that only the root can govern: two roots, or nothing."""
     unary = torch.zeros(1, 4, 4)
     unary[:, 1:, 1:3] = -torch.inf
@@ -116,7 +116,7 @@ def test_single_root_without_a_way() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_indicator_has_the_score(name: str) -> None:
+def test_indicator_has_the_score(name):
     case = CASES[name]
     unary, _ = case.scores(6)
     vertex = case.structure.map(unary)
@@ -125,7 +125,7 @@ def test_indicator_has_the_score(name: str) -> None:
     torch.testing.assert_close((indicator * unary).sum((1, 2)), case.structure.score(vertex, unary))
 
 
-def test_boundary_scores_are_scores_of_the_ends() -> None:
+def test_boundary_scores_are_scores_of_the_ends():
     unary, start, end = torch.randn(2, 4, 3), torch.randn(3), torch.randn(2, 3)
     lengths = torch.tensor([4, 2])
     full = LinearChain.with_ends(unary, start, end, lengths)

@@ -28,7 +28,7 @@ def independent_gap(
 
 
 @pytest.mark.parametrize(("name", "scale"), spread(CASES, [0.1, 1.0, 5.0]))
-def test_optimum_over_all_structures(name: str, scale: float) -> None:
+def test_optimum_over_all_structures(name, scale):
     case = CASES[name]
     unary, additional = case.scores(4)
     unary = unary * scale
@@ -39,7 +39,7 @@ def test_optimum_over_all_structures(name: str, scale: float) -> None:
 
 
 @pytest.mark.parametrize(("name", "scale"), spread(CASES, [0.0, 1e-3, 1.0, 1e4]))
-def test_certificate(name: str, scale: float) -> None:
+def test_certificate(name, scale):
     case = CASES[name]
     unary, additional = case.scores(8, seed=1)
     unary = unary * scale
@@ -69,7 +69,7 @@ def test_certificate(name: str, scale: float) -> None:
         (Arborescence(single_root=True), (16, 16), False, torch.float64),
     ],
 )
-def test_larger_problems(structure, shape, transitions, dtype) -> None:
+def test_larger_problems(structure, shape, transitions, dtype):
     unary = torch.randn(6, *shape, dtype=dtype)
     n, m = shape
     additional = torch.randn(6, n - 1, m, m, dtype=dtype) if transitions else None
@@ -80,7 +80,7 @@ def test_larger_problems(structure, shape, transitions, dtype) -> None:
     assert gap.max() <= (1e-10 if dtype == torch.float64 else 1e-4)
 
 
-def test_independent_tags_are_sparsemax() -> None:
+def test_independent_tags_are_sparsemax():
     unary = torch.randn(5, 7, 9, dtype=torch.float64)
     marginals = sparsemap(LinearChain(), unary).marginals
     torch.testing.assert_close(marginals, sparsemax(unary), rtol=0, atol=1e-5)
@@ -93,7 +93,7 @@ def test_independent_tags_are_sparsemax() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_padding_changes_nothing(name: str) -> None:
+def test_padding_changes_nothing(name):
     case = CASES[name]
     unary, additional = case.scores(3)
     alone = sparsemap(case.structure, unary, additional)
@@ -124,7 +124,7 @@ def full_lengths(case: Case, unary: Tensor) -> Tensor:
     return torch.tensor([unary.size(1) - isinstance(case.structure, Arborescence)] * 3)
 
 
-def test_lengths_differ_within_a_batch() -> None:
+def test_lengths_differ_within_a_batch():
     unary = torch.randn(4, 5, 6, dtype=torch.float64)
     lengths = torch.tensor([[5, 6], [2, 3], [5, 2], [0, 4]])
     solution = sparsemap(Matching(), unary, lengths=lengths)
@@ -137,7 +137,7 @@ def test_lengths_differ_within_a_batch() -> None:
 
 
 @pytest.mark.parametrize("structure", [LinearChain(), Matching(), Arborescence()])
-def test_smallest_problems(structure) -> None:
+def test_smallest_problems(structure):
     size = 2 if isinstance(structure, Arborescence) else 1
     one = torch.randn(1, size, size)
     solution = sparsemap(structure, one)
@@ -148,7 +148,7 @@ def test_smallest_problems(structure) -> None:
     assert structure.map(empty).shape[0] == 0
 
 
-def test_one_item_with_transitions() -> None:
+def test_one_item_with_transitions():
     unary = torch.randn(2, 1, 4, requires_grad=True)
     transitions = torch.zeros(0, 4, 4, requires_grad=True)
     solution = sparsemap(LinearChain(), unary, transitions)
@@ -162,7 +162,7 @@ def test_one_item_with_transitions() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_all_scores_equal(name: str) -> None:
+def test_all_scores_equal(name):
     """Every structure is as good as any other; the marginals are still unique."""
     case = CASES[name]
     unary = torch.full((1, *case.unary.shape[1:]), 1e4, dtype=torch.float64)
@@ -173,7 +173,7 @@ def test_all_scores_equal(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "scale"), spread(CASES, [1e4, 1e8]))
-def test_large_scores_give_the_best_structure(name: str, scale: float) -> None:
+def test_large_scores_give_the_best_structure(name, scale):
     case = CASES[name]
     unary, additional = case.scores(6)
     unary = unary * scale
@@ -184,7 +184,7 @@ def test_large_scores_give_the_best_structure(name: str, scale: float) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_common_shift_changes_nothing(name: str) -> None:
+def test_a_common_shift_changes_nothing(name):
     case = CASES[name]
     unary, additional = case.scores(4)
     moved = sparsemap(case.structure, unary + 2**20, additional)
@@ -192,7 +192,7 @@ def test_a_common_shift_changes_nothing(name: str) -> None:
     torch.testing.assert_close(moved.marginals, expected, rtol=0, atol=1e-6)
 
 
-def test_transitions_decide_among_equal_marginals() -> None:
+def test_transitions_decide_among_equal_marginals():
     """Four paths of a square have the same mean in pairs; only the transitions tell them apart."""
     unary = torch.zeros(1, 2, 2, dtype=torch.float64)
     transitions = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]], dtype=torch.float64)
@@ -201,7 +201,7 @@ def test_transitions_decide_among_equal_marginals() -> None:
     torch.testing.assert_close(solution.additional[0, 0], torch.eye(2).double() / 2)
 
 
-def test_ties_between_whole_structures() -> None:
+def test_ties_between_whole_structures():
     unary = torch.zeros(1, 12, 12, dtype=torch.float64)
     unary[:, torch.arange(12), torch.arange(12)] = 0.5
     solution = sparsemap(Matching(), unary)

@@ -14,7 +14,7 @@ from repro.structures import Arborescence, ConvergenceWarning, LinearChain, Matc
 STRUCTURES = [LinearChain(), Matching(), Arborescence()]
 
 
-def test_more_iterations_are_never_worse() -> None:
+def test_more_iterations_are_never_worse():
     unary = torch.randn(4, 41, 41, dtype=torch.float64)
     gaps, start = [], None
     for max_iter in (5, 40):
@@ -28,7 +28,7 @@ def test_more_iterations_are_never_worse() -> None:
     torch.testing.assert_close(continued.marginals, full.marginals, rtol=0, atol=1e-5)
 
 
-def test_no_convergence_is_said_and_shown() -> None:
+def test_no_convergence_is_said_and_shown():
     unary = torch.randn(3, 12, 12, dtype=torch.float64)
     unary[1] *= 1e4
     with pytest.warns(ConvergenceWarning, match="2 of 3 instances did not reach the gap 1e-10"):
@@ -42,14 +42,14 @@ def test_no_convergence_is_said_and_shown() -> None:
 @pytest.mark.parametrize(
     "shape", [(1, 3, 3), (1, 5, 3, 3), (4, 3, 3), (3, 2, 3, 3), (2, 4, 3), (3,)]
 )
-def test_transitions_of_a_wrong_shape_are_refused(shape: tuple[int, ...]) -> None:
+def test_transitions_of_a_wrong_shape_are_refused(shape):
     with pytest.raises(ValueError, match="transitions"):
         sparsemap(LinearChain(), torch.zeros(2, 3, 3), torch.zeros(shape))
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
-def test_nan_names_the_instance(structure, value: float) -> None:
+def test_nan_names_the_instance(structure, value):
     unary, transitions = torch.zeros(3, 4, 4), torch.zeros(3, 3, 4, 4)
     unary[1, 2, 3] = transitions[1, 0, 1, 1] = value
     cases = [(unary,)]
@@ -62,7 +62,7 @@ def test_nan_names_the_instance(structure, value: float) -> None:
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
-def test_some_scores_may_be_forbidden(structure) -> None:
+def test_some_scores_may_be_forbidden(structure):
     """``-inf`` is not the same as a very low score: it never comes back as NaN."""
     unary = torch.randn(4, 9, 9, dtype=torch.float64)
     holes = torch.rand(4, 9, 9) < 0.3
@@ -75,7 +75,7 @@ def test_some_scores_may_be_forbidden(structure) -> None:
     torch.testing.assert_close(exact.marginals, low.marginals, rtol=0, atol=1e-5)
 
 
-def test_tags_that_no_item_may_have_are_left_out() -> None:
+def test_tags_that_no_item_may_have_are_left_out():
     """Shorter tag sets in a padded batch: the same as alone, also from a start with all tags."""
     unary, transitions = torch.randn(4, 6, 9).double(), torch.randn(5, 9, 9).double()
     tags = torch.tensor([9, 4, 1, 7])
@@ -94,7 +94,7 @@ def test_tags_that_no_item_may_have_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
-def test_no_memory_of_earlier_calls(structure) -> None:
+def test_no_memory_of_earlier_calls(structure):
     unary, other = torch.randn(3, 9, 9), torch.randn(3, 9, 9)
     first = sparsemap(structure, unary)
     sparsemap(structure, other)
@@ -108,7 +108,7 @@ def test_no_memory_of_earlier_calls(structure) -> None:
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
-def test_threads_change_nothing(structure) -> None:
+def test_threads_change_nothing(structure):
     unary = torch.randn(9, 25, 25, requires_grad=True)
     direction = torch.randn(9, 25, 25)
     found, before = [], torch.get_num_threads()
@@ -126,7 +126,7 @@ def test_threads_change_nothing(structure) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process as on Linux")
 @pytest.mark.parametrize("structure", STRUCTURES)
-def test_memory_does_not_grow(structure) -> None:
+def test_memory_does_not_grow(structure):
     unary = torch.randn(2, 21, 21, requires_grad=True)
 
     def several(times: int) -> None:
@@ -149,7 +149,7 @@ def _resident() -> float:
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
-def test_a_start_saves_iterations_and_gives_the_same(structure) -> None:
+def test_a_start_saves_iterations_and_gives_the_same(structure):
     unary = torch.randn(4, 12, 12, dtype=torch.float64)
     cold = sparsemap(structure, unary)
     same = sparsemap(structure, unary, start=cold)
@@ -161,7 +161,7 @@ def test_a_start_saves_iterations_and_gives_the_same(structure) -> None:
     torch.testing.assert_close(warm.marginals, fresh.marginals, rtol=0, atol=1e-5)
 
 
-def test_a_start_that_became_forbidden() -> None:
+def test_a_start_that_became_forbidden():
     unary = torch.randn(2, 6, 6, dtype=torch.float64)
     cold = sparsemap(Matching(), unary)
     mask = cold.marginals < 0.2
@@ -172,7 +172,7 @@ def test_a_start_that_became_forbidden() -> None:
     torch.testing.assert_close(warm.marginals, expected, rtol=0, atol=1e-5)
 
 
-def test_importing_is_cheap() -> None:
+def test_importing_is_cheap():
     """Neither compiler is imported before there is something to solve."""
     names = "('numba', 'torch._dynamo')"
     code = f"import repro.structures, sys; print([m in sys.modules for m in {names}])"
@@ -180,7 +180,7 @@ def test_importing_is_cheap() -> None:
     assert found.stdout.strip() == "[False, False]"
 
 
-def test_a_start_of_another_shape_is_refused() -> None:
+def test_a_start_of_another_shape_is_refused():
     start = sparsemap(Matching(), torch.zeros(2, 3, 3))
     for structure, shape in ((Matching(), (3, 3, 3)), (LinearChain(), (2, 3, 3))):
         with pytest.raises(ValueError, match="the start"):
@@ -188,7 +188,7 @@ def test_a_start_of_another_shape_is_refused() -> None:
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
-def test_bad_arguments_are_refused(structure) -> None:
+def test_bad_arguments_are_refused(structure):
     good = torch.zeros(2, 3, 3)
     cases = [
         ((torch.zeros(3, 3),), {}, "unary scores"),
@@ -207,7 +207,7 @@ def test_bad_arguments_are_refused(structure) -> None:
             sparsemap(structure, *arguments, **options)
 
 
-def test_what_fits_no_structure_is_refused() -> None:
+def test_what_fits_no_structure_is_refused():
     zeros = torch.zeros(2, 3, 3)
     for structure, arguments, lengths, message in (
         (LinearChain(), (zeros,), [3, 4], "instance 1: length"),
@@ -221,7 +221,7 @@ def test_what_fits_no_structure_is_refused() -> None:
 
 
 @pytest.mark.parametrize("part", ["marginals", "weights"])
-def test_scores_without_values_give_shapes_and_a_gradient(part: str) -> None:
+def test_scores_without_values_give_shapes_and_a_gradient(part):
     scores = torch.empty(3, 4, 5, device="meta", requires_grad=True)
     found = sparsemap(Matching(), scores, lengths=torch.tensor([[4, 5], [2, 3], [1, 1]]))
     assert found.marginals.is_meta
@@ -230,7 +230,7 @@ def test_scores_without_values_give_shapes_and_a_gradient(part: str) -> None:
     assert moved.shape == scores.shape
 
 
-def test_weights_are_tracked_as_the_solution_was() -> None:
+def test_weights_are_tracked_as_the_solution_was():
     scores = torch.randn(2, 3, 3, requires_grad=True)
     with torch.no_grad():
         detached = sparsemap(Matching(), scores)

@@ -18,14 +18,14 @@ def marginals_of(case: Case, unary: Tensor, additional: Tensor | None = None) ->
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_finite_differences(name: str, seed: int) -> None:
+def test_finite_differences(name, seed):
     case = CASES[name]
     scores = [s.requires_grad_() for s in case.scores(2, seed) if s is not None]
     assert gradcheck(lambda *s: marginals_of(case, *s), scores)
     assert gradgradcheck(lambda *s: marginals_of(case, *s), scores)
 
 
-def test_shared_transitions_get_the_sum() -> None:
+def test_shared_transitions_get_the_sum():
     unary, shared = torch.randn(3, 4, 3).double(), torch.randn(3, 3, 3).double().requires_grad_()
     direction = torch.randn(3, 4, 3).double()
     (sparsemap(LinearChain(), unary, shared).marginals * direction).sum().backward()
@@ -35,7 +35,7 @@ def test_shared_transitions_get_the_sum() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_jacobian_against_the_proposition(name: str) -> None:
+def test_jacobian_against_the_proposition(name):
     """``M D Mᵀ`` formed from the selected structures in dense arithmetic."""
     case = CASES[name]
     unary, additional = case.scores(1)
@@ -52,7 +52,7 @@ def test_jacobian_against_the_proposition(name: str) -> None:
     torch.testing.assert_close(found.flatten(), expected, rtol=0, atol=1e-11)
 
 
-def test_weights_have_the_derivative_of_the_selected_structures() -> None:
+def test_weights_have_the_derivative_of_the_selected_structures():
     unary = torch.randn(1, 6, 6, dtype=torch.float64, requires_grad=True)
     solution = sparsemap(Matching(), unary)
     direction = torch.randn(solution.weights.shape, dtype=torch.float64)
@@ -67,7 +67,7 @@ def test_weights_have_the_derivative_of_the_selected_structures() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_single_precision_agrees(name: str) -> None:
+def test_single_precision_agrees(name):
     case = CASES[name]
     unary, additional = case.scores(4)
     direction = torch.randn(unary.shape, dtype=torch.float64)
@@ -82,7 +82,7 @@ def test_single_precision_agrees(name: str) -> None:
     torch.testing.assert_close(grads[2], grads[1], rtol=0.05, atol=0.05)
 
 
-def test_masked_and_padded_parts_have_no_gradient() -> None:
+def test_masked_and_padded_parts_have_no_gradient():
     unary = torch.randn(2, 5, 4, requires_grad=True)
     mask = torch.ones(2, 5, 4, dtype=torch.bool)
     mask[0, 2, 1:] = False
@@ -94,7 +94,7 @@ def test_masked_and_padded_parts_have_no_gradient() -> None:
     assert unary.grad.abs().sum() > 0
 
 
-def test_gradient_of_some_inputs_only() -> None:
+def test_gradient_of_some_inputs_only():
     unary = torch.randn(2, 4, 3)
     transitions = torch.randn(3, 3, 3, requires_grad=True)
     solution = sparsemap(LinearChain(), unary, transitions)

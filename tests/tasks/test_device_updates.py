@@ -117,7 +117,7 @@ def test_updates_validation_and_search_are_those_of_the_cpu(name, dtype, root):
 
 
 @pytest.mark.parametrize("name", CHOICES)
-def test_a_resumed_training_ends_with_equal_weights(name: str, root: Path, tmp_path: Path) -> None:
+def test_a_resumed_training_ends_with_equal_weights(name, root, tmp_path):
     steps = ["training.max_steps=4", "training.validate_every_steps=4"]
     config = composed(name, root, *steps, "training.schedule=decay_if_not_best")
 

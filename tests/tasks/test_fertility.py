@@ -59,7 +59,7 @@ def aligned(root: Path, text: PreparedCorpus, *overrides: str) -> AlignedCorpus:
     return align_splits(settings(root, *overrides), text, sink)
 
 
-def test_links_are_those_of_the_aligner(root: Path, text: PreparedCorpus) -> None:
+def test_links_are_those_of_the_aligner(root, text):
     def words(split: str) -> list[tuple[list[str], list[str]]]:
         pairs = text.splits[split]
         return [([*map(str, p.source[:-1])], [*map(str, p.target)]) for p in pairs]
@@ -74,7 +74,7 @@ def test_links_are_those_of_the_aligner(root: Path, text: PreparedCorpus) -> Non
     assert list(forward.links["test"]) == [*new]
 
 
-def test_actual_fertilities_bound_training_and_test_data(root: Path, text: PreparedCorpus) -> None:
+def test_actual_fertilities_bound_training_and_test_data(root, text):
     fertility = made(root, "strategy=actual", "margin=0.5").model.eval().fertility
     assert isinstance(fertility, AlignedFertility)
     corpus = aligned(root, text)
@@ -90,12 +90,12 @@ def test_actual_fertilities_bound_training_and_test_data(root: Path, text: Prepa
         assert found == [*least, torch.inf] or not same
 
 
-def test_a_run_with_actual_fertilities_finishes(tmp_path: Path) -> None:
+def test_a_run_with_actual_fertilities_finishes(tmp_path):
     folder = executed(config(tmp_path, "model.fertility.strategy=actual"))
     assert "test/bleu" in folder.read_record().metrics
 
 
-def test_predicted_bounds_are_aligned_in_training_where_asked(root: Path) -> None:
+def test_predicted_bounds_are_aligned_in_training_where_asked(root):
     for reading in ("aligned", "expected"):
         task = made(root, f"training_bounds={reading}", "margin=1")
         fertility = task.model.fertility
@@ -146,7 +146,7 @@ def test_the_weights_of_the_best_epoch_are_kept(root, text, monkeypatch):
     assert not torch.equal(seen[1]["scores.weight"], seen[2]["scores.weight"])
 
 
-def test_f1_leaves_out_the_least_fertility(root: Path, text: PreparedCorpus) -> None:
+def test_f1_leaves_out_the_least_fertility(root, text):
     corpus, chosen = aligned(root, text), settings(root)
     tagger = new_tagger(chosen, len(text.source), 1)
     torch.nn.init.zeros_(tagger.scores.weight)

@@ -33,13 +33,13 @@ BOUNDED = {"csoftmax": csoftmax, "csparsemax": csparsemax}
 
 
 @pytest.mark.parametrize("choice", sorted({*group_choices("mapping")} - {*BOUNDED}))
-def test_every_mapping_choice_gives_distributions(choice: str) -> None:
+def test_every_mapping_choice_gives_distributions(choice):
     mapping = build_mapping(compose_run([f"mapping={choice}"]).mapping)
     torch.testing.assert_close(mapping(SCORES).sum(-1), torch.ones(1))
 
 
 @pytest.mark.parametrize("choice", BOUNDED)
-def test_every_bounded_choice_keeps_to_its_bounds(choice: str) -> None:
+def test_every_bounded_choice_keeps_to_its_bounds(choice):
     config = compose_run(["task=nmt", f"mapping={choice}"]).mapping
     assert isinstance(config, BoundedConfig)
     upper = torch.tensor([[0.4, 0.4, 0.4, 0.4]])
@@ -60,7 +60,7 @@ STRUCTURED = {
 
 
 @pytest.mark.parametrize("choice", sorted({*group_choices("loss")} - {*STRUCTURED}))
-def test_every_loss_choice_has_the_gradient_of_its_mapping(choice: str) -> None:
+def test_every_loss_choice_has_the_gradient_of_its_mapping(choice):
     config = compose_run([f"loss={choice}"]).loss
     assert isinstance(config, FenchelYoungLossConfig)
     mapping = build_loss_mapping(config)
@@ -71,7 +71,7 @@ def test_every_loss_choice_has_the_gradient_of_its_mapping(choice: str) -> None:
 
 
 @pytest.mark.parametrize("choice", STRUCTURED)
-def test_every_structured_loss_choice_is_that_loss_of_each_instance(choice: str) -> None:
+def test_every_structured_loss_choice_is_that_loss_of_each_instance(choice):
     config = compose_run(["task=parsing", f"loss={choice}"]).loss
     assert isinstance(config, StructuredLossConfig)
     loss = build_structured_loss(config, Arborescence())
@@ -83,7 +83,7 @@ def test_every_structured_loss_choice_is_that_loss_of_each_instance(choice: str)
     assert (losses >= 0).all()
 
 
-def test_settings_reach_the_structured_loss() -> None:
+def test_settings_reach_the_structured_loss():
     config = compose_run(["task=parsing", "loss=margin_sparsemap", "loss.cost=0.25"]).loss
     assert isinstance(config, StructuredLossConfig)
     assert build_structured_loss(config, Arborescence()).cost == 0.25
@@ -91,7 +91,7 @@ def test_settings_reach_the_structured_loss() -> None:
         build_structured_loss(StructuredLossConfig(name="hinge"), Arborescence())
 
 
-def test_settings_reach_the_mapping() -> None:
+def test_settings_reach_the_mapping():
     built = build_mapping(compose_run(["mapping=entmax", "mapping.alpha=1.25"]).mapping)
     torch.testing.assert_close(built(SCORES), entmax(SCORES, 1.25))
     built = build_mapping(compose_run(["mapping=normmax", "mapping.alpha=1.5"]).mapping)
@@ -111,17 +111,17 @@ def test_settings_reach_the_mapping() -> None:
         (["mapping=sq_pnorm_max", "mapping.solver=fista"], FistaPnormMax),
     ],
 )
-def test_a_solver_chooses_the_algorithm(overrides: list[str], expected: type) -> None:
+def test_a_solver_chooses_the_algorithm(overrides, expected):
     assert type(build_mapping(compose_run(overrides).mapping)) is expected
 
 
-def test_a_solver_that_does_not_fit_is_refused() -> None:
+def test_a_solver_that_does_not_fit_is_refused():
     config = compose_run(["mapping=entmax", "mapping.solver=sort", "mapping.alpha=1.25"]).mapping
     with pytest.raises(ConfigError, match="alpha"):
         build_mapping(config)
 
 
-def test_a_published_solver_keeps_its_own_loss() -> None:
+def test_a_published_solver_keeps_its_own_loss():
     loss = compose_run(["loss=entmax", "loss.solver=bisection"]).loss
     assert isinstance(loss, FenchelYoungLossConfig)
     assert type(build_loss_mapping(loss)) is PublishedEntmax
@@ -132,12 +132,12 @@ def test_a_published_solver_keeps_its_own_loss() -> None:
 
 
 @pytest.mark.parametrize("name", ["hardmax", "csparsemax"])
-def test_an_unknown_or_bounded_mapping_is_refused_with_the_choices(name: str) -> None:
+def test_an_unknown_or_bounded_mapping_is_refused_with_the_choices(name):
     with pytest.raises(ConfigError, match="softmax, sparsemax, entmax"):
         build_mapping(MappingConfig(name=name))
 
 
-def test_a_loss_of_sums_needs_a_structure_that_has_them() -> None:
+def test_a_loss_of_sums_needs_a_structure_that_has_them():
     loss = compose_run(["task=parsing", "loss=crf"]).loss
     assert isinstance(build_structured_loss(loss, Arborescence()), CRFLoss)
     with pytest.raises(ConfigError, match="log_partition"):

@@ -24,7 +24,7 @@ def task(tmp_path: Path) -> MorphologyTask:
     )
 
 
-def test_the_source_is_language_tags_and_characters(task: MorphologyTask) -> None:
+def test_the_source_is_language_tags_and_characters(task):
     example, pair = task.data.corpus.train[0], task.data.train[0]
     symbols = task.data.source.decode(pair.source)
     assert symbols[0] == f"<lang:{example.language}>"
@@ -33,7 +33,7 @@ def test_the_source_is_language_tags_and_characters(task: MorphologyTask) -> Non
     assert "".join(task.data.target.decode(pair.target)) == example.form
 
 
-def test_the_loss_is_the_entmax_loss_per_sentence(task: MorphologyTask) -> None:
+def test_the_loss_is_the_entmax_loss_per_sentence(task):
     task.model.eval()
     batch = task.batches(0)[0]
     loss, symbols = task.loss(batch)
@@ -47,7 +47,7 @@ def test_the_loss_is_the_entmax_loss_per_sentence(task: MorphologyTask) -> None:
     assert int(symbols) == sum(len(task.data.train[i].target) + 1 for i in batch.indices.tolist())
 
 
-def test_validation_loss_is_a_mean_over_all_symbols(task: MorphologyTask) -> None:
+def test_validation_loss_is_a_mean_over_all_symbols(task):
     task.model.eval()
     batches = list(task.ordered(task.data.dev))
     statistics = task.teacher_forced(task.data.dev)
@@ -59,7 +59,7 @@ def test_validation_loss_is_a_mean_over_all_symbols(task: MorphologyTask) -> Non
     assert 1 <= statistics.output_nonzeros <= len(task.data.target)
 
 
-def test_the_spread_of_scores_is_their_deviation_over_the_source(task: MorphologyTask) -> None:
+def test_the_spread_of_scores_is_their_deviation_over_the_source(task):
     task.model.eval()
     batch = next(iter(task.ordered(task.data.dev[:3])))
     decoder, found = task.model.decoder, list[float]()
@@ -78,7 +78,7 @@ def test_the_spread_of_scores_is_their_deviation_over_the_source(task: Morpholog
     assert spread == pytest.approx(sum(found) / len(found), rel=1e-5)
 
 
-def test_vocabularies_come_from_the_training_data_only(task: MorphologyTask) -> None:
+def test_vocabularies_come_from_the_training_data_only(task):
     trained = {symbol for example in task.data.corpus.train for symbol in example.form}
     assert set(task.data.target.tokens[4:]) == trained
 
@@ -107,7 +107,7 @@ def test_certificates_are_averaged_over_languages(task, tmp_path, monkeypatch):
     assert scores["dev/certified_printed"] == 100.0
 
 
-def test_languages_are_part_of_the_corpus(tmp_path: Path) -> None:
+def test_languages_are_part_of_the_corpus(tmp_path):
     base = [f"results_dir={tmp_path}"]
     every = compose_run(base)
     names = encode_corpus(every).corpus.languages
@@ -116,7 +116,7 @@ def test_languages_are_part_of_the_corpus(tmp_path: Path) -> None:
     assert {example.language for example in encode_corpus(one).corpus.test} == {names[0]}
 
 
-def test_lemmas_to_show_are_stored_from_any_split(tmp_path: Path) -> None:
+def test_lemmas_to_show_are_stored_from_any_split(tmp_path):
     base = [f"results_dir={tmp_path}", "task.setting=medium", "task.stored_examples=1"]
     base += ["model.hidden_size=8", "model.embedding_size=6", "decoding.max_length=8"]
     corpus = encode_corpus(compose_run(base)).corpus

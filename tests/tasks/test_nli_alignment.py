@@ -38,7 +38,7 @@ def made(root: Path, alignment: str, *overrides: str) -> NliAlignmentTask:
 
 
 @pytest.mark.parametrize("alignment", ALIGNERS)
-def test_the_setting_chooses_the_aligner(root: Path, alignment: str) -> None:
+def test_the_setting_chooses_the_aligner(root, alignment):
     task = made(root, alignment, "model.max_iter=7", *SPARSE.get(alignment, ()))
     assert type(task.model.aligner) is ALIGNERS[alignment]
     if alignment != "words":
@@ -46,7 +46,7 @@ def test_the_setting_chooses_the_aligner(root: Path, alignment: str) -> None:
 
 
 @pytest.mark.parametrize("alignment", ALIGNERS)
-def test_described_weights_are_those_of_each_pair_alone(root: Path, alignment: str) -> None:
+def test_described_weights_are_those_of_each_pair_alone(root, alignment):
     task = made(root, alignment, *SPARSE.get(alignment, ()))
     task.model.eval()
     encoded = task.data.dev
@@ -83,7 +83,7 @@ def test_weights_are_mixtures_of_the_structures(root, alignment, directions):
             torch.testing.assert_close(back.T, torch.tensor(row["premise_to_hypothesis"]))
 
 
-def test_weights_of_both_directions_are_counted(root: Path) -> None:
+def test_weights_of_both_directions_are_counted(root):
     scores = torch.tensor([[[9.0, 0.0], [0.0, 0.5]], [[1.0, 7.0], [7.0, 7.0]]])
     lengths = torch.tensor([[2, 2], [2, 1]])
     task = made(root, "words")
@@ -94,7 +94,7 @@ def test_weights_of_both_directions_are_counted(root: Path) -> None:
     assert task.count_weights(found, batch) == (nonzeros, 8 + 4)
 
 
-def test_structures_are_sparser_than_softmax(root: Path) -> None:
+def test_structures_are_sparser_than_softmax(root):
     shares = {}
     for alignment in ALIGNERS:
         task = made(root, alignment)
@@ -106,7 +106,7 @@ def test_structures_are_sparser_than_softmax(root: Path) -> None:
 
 
 @pytest.mark.parametrize("alignment", ALIGNERS)
-def test_a_run_leaves_weights_and_records(root: Path, alignment: str) -> None:
+def test_a_run_leaves_weights_and_records(root, alignment):
     folder = executed(config(root, f"model.alignment={alignment}", "data.source=multinli"))
     assert {"test/label_accuracy", "test/alignment_nonzeros", "train/pairs_per_second"} <= (
         folder.read_record().metrics.keys()
@@ -129,7 +129,7 @@ def test_a_run_leaves_weights_and_records(root: Path, alignment: str) -> None:
         assert len(one.candidates) == sum(map(len, row["structures"].values()))
 
 
-def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
+def test_the_demo_learns_more_than_chance(tmp_path):
     changes = ["model.alignment=matching", "data.train_premises=300", "training.max_epochs=3"]
     folder = executed(compose_run(["task=nli_alignment", *changes, f"results_dir={tmp_path}"]))
     assert folder.read_record().metrics["test/label_accuracy"] > 40

@@ -49,7 +49,7 @@ def made(root: Path, *overrides: str) -> TextPairsTask:
     return NmtTask(config(root, *overrides), CPU)
 
 
-def test_parameters_start_within_their_bound(root: Path) -> None:
+def test_parameters_start_within_their_bound(root):
     for bound in (0.1, 0.3):
         model = made(root, f"model.init_range={bound}").model
         largest = max(float(tensor.abs().max()) for tensor in model.state_dict().values())
@@ -58,7 +58,7 @@ def test_parameters_start_within_their_bound(root: Path) -> None:
         config(root, "model.init_range=0")
 
 
-def test_only_bounded_attention_reads_a_sink(root: Path) -> None:
+def test_only_bounded_attention_reads_a_sink(root):
     free, bounded = made(root), made(root, *BOUNDED)
     assert SINK not in free.data.source.tokens
     assert free.model.fertility is None
@@ -67,7 +67,7 @@ def test_only_bounded_attention_reads_a_sink(root: Path) -> None:
         assert pair.source == [*other.source, sink]
 
 
-def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
+def test_a_run_leaves_translations_scores_and_attention(root):
     run = config(root, *BOUNDED)
     folder = executed(run)
     data = NmtTask(run, CPU).data
@@ -114,7 +114,7 @@ def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
         own_examples(folder.path, root / "own.txt", dev[:3], gold[:2])
 
 
-def test_greedy_search_is_a_beam_of_one(root: Path) -> None:
+def test_greedy_search_is_a_beam_of_one(root):
     task = made(root, "decoding.beam_size=1")
     task.model.eval()
     with torch.no_grad():
@@ -130,7 +130,7 @@ def test_greedy_search_is_a_beam_of_one(root: Path) -> None:
     assert first == task.data.target.decode(words)
 
 
-def test_constant_and_guided_fertilities(root: Path) -> None:
+def test_constant_and_guided_fertilities(root):
     constant = made(root, *BOUNDED, "model.fertility.strategy=constant", "model.fertility.value=3")
     assert isinstance(constant.model.fertility, ConstantFertility)
     pair = constant.data.splits["dev"][0]
@@ -144,7 +144,7 @@ def test_constant_and_guided_fertilities(root: Path) -> None:
     assert (guided.table == guided.table.round()).all()
 
 
-def test_predicted_fertilities_are_learned_and_then_kept(root: Path) -> None:
+def test_predicted_fertilities_are_learned_and_then_kept(root):
     settings = ("margin=1", "epochs=8", "learning_rate=0.01")
     learned = [f"model.fertility.{setting}" for setting in settings]
     task = made(root, *BOUNDED, *learned)
@@ -170,7 +170,7 @@ def test_predicted_fertilities_are_learned_and_then_kept(root: Path) -> None:
 
 
 @pytest.mark.parametrize("extra", [BOUNDED, ["mapping=softmax", "model.coverage_vector=true"]])
-def test_every_learned_parameter_moves(root: Path, extra: list[str]) -> None:
+def test_every_learned_parameter_moves(root, extra):
     task = made(root, *extra)
     task.loss(task.batches(0)[0])[0].backward()
     for name, parameter in task.model.named_parameters():
@@ -179,7 +179,7 @@ def test_every_learned_parameter_moves(root: Path, extra: list[str]) -> None:
             assert parameter.grad.abs().sum() > 0, name
 
 
-def test_penalties_are_the_best_of_the_grid(root: Path) -> None:
+def test_penalties_are_the_best_of_the_grid(root):
     grid = [0.0, 0.5]
     task = made(
         root, "mapping=softmax", "decoding.tune_penalties=true", f"decoding.penalty_grid={grid}"
@@ -195,13 +195,13 @@ def test_penalties_are_the_best_of_the_grid(root: Path) -> None:
     assert quality[chosen.length, chosen.coverage] == max(quality.values())
 
 
-def test_penalties_are_tuned_by_the_metric_that_is_asked_for(root: Path) -> None:
+def test_penalties_are_tuned_by_the_metric_that_is_asked_for(root):
     cased, lowered = (made(root, *metric) for metric in ([], ["task.tuned_metric=bleu_lc"]))
     gold = [target.upper().split() for _, target in read_pairs(cased.data.texts["dev"])]
     assert cased.quality(gold) < lowered.quality(gold) == pytest.approx(100)
 
 
-def test_plain_text_in_subwords(tmp_path: Path) -> None:
+def test_plain_text_in_subwords(tmp_path):
     folder = tmp_path / "tatoeba"
     folder.mkdir()
     for split, count in (("train", 40), ("val", 6), ("test", 5)):
@@ -219,12 +219,12 @@ def test_plain_text_in_subwords(tmp_path: Path) -> None:
     assert not any("@@" in line for line in lines)
 
 
-def test_bounds_are_refused_where_there_are_no_fertilities(tmp_path: Path) -> None:
+def test_bounds_are_refused_where_there_are_no_fertilities(tmp_path):
     with pytest.raises(ConfigError, match="csparsemax"):
         compose_run(["mapping=csparsemax", f"results_dir={tmp_path}"])
 
 
-def test_long_test_pairs_are_left_out_of_every_metric(tmp_path: Path) -> None:
+def test_long_test_pairs_are_left_out_of_every_metric(tmp_path):
     run = config(tmp_path, "data.max_test_length=8")
     folder = executed(run)
     whole, data = made(tmp_path).data, NmtTask(run, CPU).data
@@ -245,7 +245,7 @@ def test_long_test_pairs_are_left_out_of_every_metric(tmp_path: Path) -> None:
     )
 
 
-def test_translations_have_the_least_length(root: Path) -> None:
+def test_translations_have_the_least_length(root):
     task = made(root, "loss=cross_entropy", "decoding.min_length=5")
     task.model.eval()
     with torch.no_grad():

@@ -52,7 +52,7 @@ def pairs(kind: str, labels: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "tsv"])
-def test_sentence_pairs_with_any_labels(tmp_path: Path, kind: str) -> None:
+def test_sentence_pairs_with_any_labels(tmp_path, kind):
     write(tmp_path, {f"{split}.{kind}": pairs(kind, "yxzw") for split in ("train", "dev", "test")})
     config = configured(tmp_path, "task=snli", "data.source=files")
     data = encode_corpus(config)
@@ -67,7 +67,7 @@ def test_sentence_pairs_with_any_labels(tmp_path: Path, kind: str) -> None:
 SNLI = ("task=snli", "data.source=files")
 
 
-def test_wrong_sentence_pairs_are_named(tmp_path: Path) -> None:
+def test_wrong_sentence_pairs_are_named(tmp_path):
     refuse(tmp_path, r"data\.folder=mine: .*mine is not a folder", *SNLI)
     good = {f"{split}.tsv": pairs("tsv", "xyxy") for split in ("train", "dev", "test")}
     write(tmp_path, good)
@@ -94,14 +94,14 @@ def test_wrong_sentence_pairs_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("task", ["nmt", "summarization", "parsing", "morphology", "snli"])
-def test_a_folder_replaces_the_corpus_of_the_scale(task: str) -> None:
+def test_a_folder_replaces_the_corpus_of_the_scale(task):
     for folder, name in (("mine", "mine"), ("/tmp/my texts/", "my-texts"), ("..", "own")):
         data = compose_run([f"task={task}", "scale=demo", f"data.folder='{folder}'"]).data
         assert (data.corpus, data.generated) == (name, False)
         assert getattr(data, "source", "files") == "files" or task != "snli"
 
 
-def test_files_need_a_folder() -> None:
+def test_files_need_a_folder():
     with pytest.raises(DataError, match=r"data\.folder"):
         task_spec("snli").identify(compose_run(SNLI))
 
@@ -114,7 +114,7 @@ def texts(source: str, target: str, *further: str) -> dict[str, str]:
     return {f"{split}.{side}": "one two\n" * 12 for split in splits for side in (source, target)}
 
 
-def test_texts_of_free_languages_with_further_test_sets(tmp_path: Path) -> None:
+def test_texts_of_free_languages_with_further_test_sets(tmp_path):
     write(tmp_path, texts("xx", "tlh", "test_old"))
     corpus = parallel_corpus(configured(tmp_path, *NMT))
     assert (corpus.source, corpus.target, corpus.tests) == ("xx", "tlh", ("test", "test_old"))
@@ -130,20 +130,20 @@ def test_texts_of_free_languages_with_further_test_sets(tmp_path: Path) -> None:
     refuse(tmp_path, r"mine has no test\.tlh; expected .*test\.xx.*; found .*test\.xx", *NMT)
 
 
-def test_articles_and_titles(tmp_path: Path) -> None:
+def test_articles_and_titles(tmp_path):
     write(tmp_path, texts("article", "title"))
     task_spec("summarization").check(configured(tmp_path, "task=summarization"))  # type: ignore
     (tmp_path / "mine" / "dev.title").unlink()
     refuse(tmp_path, r"mine has no dev\.title", "task=summarization")
 
 
-def test_a_treebank_without_validation_data(tmp_path: Path) -> None:
+def test_a_treebank_without_validation_data(tmp_path):
     write(tmp_path, {"train.conllu": WORD * 2 * HELD_OUT, "test.conllu": WORD})
     data = encode_treebank(configured(tmp_path, "task=parsing", "task.tags=upos"))
     assert (len(data.train), len(data.dev), len(data.test)) == (2 * HELD_OUT - 2, 2, 1)
 
 
-def test_word_lists(tmp_path: Path) -> None:
+def test_word_lists(tmp_path):
     rows = "take\ttook\tV;PST\ngo\twent\tV;PST\n"
     write(tmp_path, {f"old-norse-{split}": rows for split in ("train", "dev", "test")})
     config = configured(tmp_path, "task=morphology")
@@ -168,7 +168,7 @@ def test_word_lists(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("task", ["morphology", "parsing", "snli", "summarization", "nmt"])
-def test_other_names_of_corpora_are_refused(tmp_path: Path, task: str) -> None:
+def test_other_names_of_corpora_are_refused(tmp_path, task):
     config = compose_run([f"task={task}", "data.corpus=mycorpus", f"results_dir={tmp_path}"])
     with pytest.raises(DataError, match=rf"data\.corpus=mycorpus: task={task} reads demo_"):
         task_spec(task).identify(config)

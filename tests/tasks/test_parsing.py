@@ -53,7 +53,7 @@ def task(tmp_path: Path) -> ParsingTask:
 
 
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
-def test_the_loss_of_a_batch_is_made_of_its_sentences_alone(tmp_path: Path, reduction: str) -> None:
+def test_the_loss_of_a_batch_is_made_of_its_sentences_alone(tmp_path, reduction):
     seed_everything(1)
     task = ParsingTask(config(tmp_path, f"task.reduction={reduction}"), CPU)
     task.model.eval()
@@ -68,7 +68,7 @@ def test_the_loss_of_a_batch_is_made_of_its_sentences_alone(tmp_path: Path, redu
 
 
 @pytest.mark.parametrize("loss", ["crf", "margin_crf", "structured_svm", "sparsemap"])
-def test_every_loss_moves_every_parameter(tmp_path: Path, loss: str) -> None:
+def test_every_loss_moves_every_parameter(tmp_path, loss):
     seed_everything(1)
     task = ParsingTask(config(tmp_path, f"loss={loss}"), CPU)
     task.loss(task.batches(0)[0])[0].backward()
@@ -77,7 +77,7 @@ def test_every_loss_moves_every_parameter(tmp_path: Path, loss: str) -> None:
         assert parameter.grad.abs().sum() > 0, name
 
 
-def test_predictions_are_trees_with_a_single_root(task: ParsingTask) -> None:
+def test_predictions_are_trees_with_a_single_root(task):
     task.model.eval()
     for sentence, heads in zip(task.data.dev, task.analyze(task.data.dev).heads, strict=True):
         assert len(heads) == len(sentence.words)
@@ -89,7 +89,7 @@ def test_predictions_are_trees_with_a_single_root(task: ParsingTask) -> None:
                 assert steps <= len(heads)
 
 
-def test_several_roots_are_a_choice(tmp_path: Path) -> None:
+def test_several_roots_are_a_choice(tmp_path):
     seed_everything(1)
     task = ParsingTask(
         config(tmp_path, "task.single_root=false", "task.train_single_root=true"), CPU
@@ -99,7 +99,7 @@ def test_several_roots_are_a_choice(tmp_path: Path) -> None:
     assert task.criterion.structure.single_root
 
 
-def test_validation_counts_the_trees_of_every_sentence(task: ParsingTask) -> None:
+def test_validation_counts_the_trees_of_every_sentence(task):
     task.model.eval()
     with torch.no_grad():
         found = task.validate()
@@ -112,7 +112,7 @@ def test_validation_counts_the_trees_of_every_sentence(task: ParsingTask) -> Non
 
 
 @pytest.mark.parametrize("count", [0, 3, 10_000])
-def test_validation_counts_the_trees_of_some_training_sentences(tmp_path: Path, count: int) -> None:
+def test_validation_counts_the_trees_of_some_training_sentences(tmp_path, count):
     task = ParsingTask(config(tmp_path, f"task.compared={count}"), CPU)
     task.model.eval()
     with torch.no_grad():
@@ -123,7 +123,7 @@ def test_validation_counts_the_trees_of_some_training_sentences(tmp_path: Path, 
         assert sum(number for _, number in details[f"training_{name}_counts"]) == size
 
 
-def test_sentences_to_show_are_stored_wherever_they_stand(tmp_path: Path) -> None:
+def test_sentences_to_show_are_stored_wherever_they_stand(tmp_path):
     words = encode_treebank(config(tmp_path)).treebank.dev[7].column("FORM")
     task = ParsingTask(
         config(tmp_path, "task.stored_examples=2", f"task.shown=['{' '.join(words)} !']"), CPU
@@ -132,13 +132,13 @@ def test_sentences_to_show_are_stored_wherever_they_stand(tmp_path: Path) -> Non
     assert task.stored_sentences() == [0, 1, 7]
 
 
-def test_only_sparsemap_losses_count_trees(tmp_path: Path) -> None:
+def test_only_sparsemap_losses_count_trees(tmp_path):
     task = ParsingTask(config(tmp_path, "loss=crf"), CPU)
     assert task.candidates is None
     assert set(task.validate().metrics) == {"uas"}
 
 
-def test_statistics_of_a_known_solution() -> None:
+def test_statistics_of_a_known_solution():
     """Two words: equal scores of both heads of the second give two trees of weight one half."""
     scores = torch.full((2, 3, 3), -9.0, dtype=torch.float64)
     scores[:, 0, 1] = 9.0
@@ -164,19 +164,17 @@ def test_statistics_of_a_known_solution() -> None:
 @pytest.mark.parametrize(
     ("trees", "ratio"), [([], None), ([8.0], None), ([8.0, None, 4.0], 0.5), ([2.0, 3.0], 1.5)]
 )
-def test_the_trend_of_sparsity_compares_the_last_validation_with_the_first(
-    trees: list[float | None], ratio: float | None
-) -> None:
+def test_the_trend_of_sparsity_compares_the_last_validation_with_the_first(trees, ratio):
     rows = [{} if one is None else {"dev_trees": one, "dev_parents": 2 * one} for one in trees]
     wanted = {f"train/{name}_ratio": ratio for name in ("trees", "parents")}
     assert sparsity_trends(rows) == ({} if ratio is None else wanted)
 
 
-def test_heads_are_read_off_a_vertex() -> None:
+def test_heads_are_read_off_a_vertex():
     assert heads_of(torch.tensor([[-1, 2, 0], [-1, 0, -1]]), torch.tensor([2, 1])) == [[2, 0], [0]]
 
 
-def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None:
+def test_a_run_leaves_predictions_candidates_and_records(tmp_path):
     run = config(tmp_path)
     folder = executed(run)
     treebank = encode_treebank(run).treebank
@@ -243,7 +241,7 @@ def offsets_baseline(data: Any) -> float:
     return 100 * right / total
 
 
-def test_the_demo_parser_learns_more_than_distances(tmp_path: Path) -> None:
+def test_the_demo_parser_learns_more_than_distances(tmp_path):
     run = compose_run(
         ["task=parsing", "loss=sparsemap", f"results_dir={tmp_path}", "training.max_epochs=4"]
     )
@@ -252,20 +250,20 @@ def test_the_demo_parser_learns_more_than_distances(tmp_path: Path) -> None:
     assert 50 < baseline + 10 < folder.read_record().metrics["dev/uas"]
 
 
-def test_the_treebank_is_part_of_the_identity(tmp_path: Path) -> None:
+def test_the_treebank_is_part_of_the_identity(tmp_path):
     first = identify(config(tmp_path))
     other = identify(config(tmp_path, "data.treebank=UD_Demo-Final"))
     assert first.fingerprint != other.fingerprint
     assert first.name == "UD_Demo-Initial demo"
 
 
-def test_a_treebank_without_tags_is_refused_before_a_run_folder_exists(tmp_path: Path) -> None:
+def test_a_treebank_without_tags_is_refused_before_a_run_folder_exists(tmp_path):
     with pytest.raises(DataError, match=r"-ud-train\.conllu: XPOS .*task\.tags=upos"):
         locate(config(tmp_path, "task.tags=xpos"))
     assert not list(tmp_path.glob("*/runs/*"))
 
 
-def test_there_are_no_ensembles_of_parsers() -> None:
+def test_there_are_no_ensembles_of_parsers():
     with pytest.raises(ConfigError, match="task=parsing has no ensembles"):
         ensemble_evaluation("parsing")
 
@@ -273,7 +271,7 @@ def test_there_are_no_ensembles_of_parsers() -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("frequency", [1]), ("frequency", "x"), ("column", "HEADS"), ("tags", [])]
 )
-def test_a_preparation_that_no_run_wrote_is_refused(name: str, value: object) -> None:
+def test_a_preparation_that_no_run_wrote_is_refused(name, value):
     symbols = [*SPECIALS, "a"]
     whole = {"words": symbols, "tags": symbols, "frequency": [0] * 5, "column": "UPOS"}
     assert restored_treebank(whole).encoder.frequency == [0] * 5
@@ -281,5 +279,5 @@ def test_a_preparation_that_no_run_wrote_is_refused(name: str, value: object) ->
         restored_treebank({**whole, name: value})
 
 
-def test_the_default_structure_has_one_identity(tmp_path: Path) -> None:
+def test_the_default_structure_has_one_identity(tmp_path):
     assert config(tmp_path, "structure=arborescence").structure is None

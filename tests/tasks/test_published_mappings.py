@@ -25,7 +25,7 @@ def rows(dtype: torch.dtype = torch.float64) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(("solver", "alpha"), SOLVERS)
-def test_values_and_gradients_are_those_of_the_exact_mapping(solver: str, alpha: float) -> None:
+def test_values_and_gradients_are_those_of_the_exact_mapping(solver, alpha):
     grad = torch.randn(6, 30, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     found, moved = [], []
     for mapping in (PublishedEntmax(alpha, solver), Entmax(alpha)):
@@ -37,7 +37,7 @@ def test_values_and_gradients_are_those_of_the_exact_mapping(solver: str, alpha:
 
 
 @pytest.mark.parametrize(("solver", "alpha"), SOLVERS)
-def test_axis_and_mask(solver: str, alpha: float) -> None:
+def test_axis_and_mask(solver, alpha):
     torch.manual_seed(0)
     scores, mask = torch.randn(4, 5, 3), torch.rand(4, 5, 3) > 0.3
     found = PublishedEntmax(alpha, solver)(scores, mask=mask, dim=1)
@@ -45,7 +45,7 @@ def test_axis_and_mask(solver: str, alpha: float) -> None:
     assert (found[~mask] == 0).all()
 
 
-def test_no_kernel_replaces_the_published_algorithm() -> None:
+def test_no_kernel_replaces_the_published_algorithm():
     """Else a timing of bisection would be that of the kernel."""
     assert fused_r(PublishedEntmax(1.5)) is None
     scores = rows()[:4].requires_grad_()
@@ -59,14 +59,14 @@ def test_no_kernel_replaces_the_published_algorithm() -> None:
 @pytest.mark.parametrize(
     ("alpha", "solver"), [(1.25, "sort"), (1.0, "bisection"), (0.5, "bisection"), (1.5, "newton")]
 )
-def test_what_cannot_be_solved_is_refused(alpha: float, solver: str) -> None:
+def test_what_cannot_be_solved_is_refused(alpha, solver):
     with pytest.raises(ValueError, match=r"alpha|solver"):
         PublishedEntmax(alpha, solver)
 
 
 @pytest.mark.parametrize("p", [1.2, 1.5, 2.0])
 @pytest.mark.parametrize("gamma", [0.5, 1.0])
-def test_fista_comes_as_close_as_its_tolerance_says(p: float, gamma: float) -> None:
+def test_fista_comes_as_close_as_its_tolerance_says(p, gamma):
     scores = rows()[:5]
     exact = SqPnormMax(p, gamma)(scores)
     rough = FistaPnormMax(p, gamma)(scores)
@@ -78,7 +78,7 @@ def test_fista_comes_as_close_as_its_tolerance_says(p: float, gamma: float) -> N
 
 @pytest.mark.parametrize("gamma", [1.0, 3.0])
 @pytest.mark.parametrize("p", [1.5, 2.0])
-def test_fista_gradients_are_those_of_the_closed_form(p: float, gamma: float) -> None:
+def test_fista_gradients_are_those_of_the_closed_form(p, gamma):
     grad = torch.randn(5, 30, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     moved = []
     for mapping in (FistaPnormMax(p, gamma, tolerance=1e-6), SqPnormMax(p, gamma)):
@@ -88,7 +88,7 @@ def test_fista_gradients_are_those_of_the_closed_form(p: float, gamma: float) ->
 
 
 @pytest.mark.parametrize("p", [1.2, 1.5])
-def test_fista_stopped_early_has_the_derivative_of_its_own_point(p: float) -> None:
+def test_fista_stopped_early_has_the_derivative_of_its_own_point(p):
     """Entries down to 1e-42 are what it may leave; by finite differences of Eq. 8's inverse."""
     generator = torch.Generator().manual_seed(3)
     probs = torch.rand(8, 12, dtype=torch.float64, generator=generator)
@@ -112,7 +112,7 @@ def test_fista_stopped_early_has_the_derivative_of_its_own_point(p: float) -> No
         assert (product[~inside] == 0).all()
 
 
-def test_fista_is_pickled_and_shows_its_tolerance() -> None:
+def test_fista_is_pickled_and_shows_its_tolerance():
     module = FistaPnormMax(tolerance=1e-3)
     scores = torch.randn(3, 4)
     assert torch.equal(pickle.loads(pickle.dumps(module))(scores), module(scores))

@@ -6,7 +6,6 @@ tests with other sets than this machine's; they take four minutes, so `make test
 
 import math
 import os
-from pathlib import Path
 
 import pytest
 from executed import executed
@@ -47,7 +46,7 @@ CASES = {
 
 @pytest.mark.filterwarnings("default::repro.mappings.ConvergenceWarning")
 @pytest.mark.parametrize("case", CASES)
-def test_a_training_with_the_solvers_of_the_papers_ends(case: str, tmp_path: Path) -> None:
+def test_a_training_with_the_solvers_of_the_papers_ends(case, tmp_path):
     common = ["hardware=cpu", "hardware.threads=1", "training.max_steps=200", "seed=1"]
     folder = executed(compose_run([*common, *CASES[case], f"results_dir={tmp_path}"]))
     metrics = read_record(folder.path / "record.json").metrics

@@ -38,12 +38,12 @@ def test_a_large_vocabulary_has_the_same_loss_and_gradients(monkeypatch, loss):
 
 
 @pytest.mark.parametrize("loss", ["loss.alpha=1", "loss=cross_entropy"])
-def test_softmax_keeps_its_scores(monkeypatch: pytest.MonkeyPatch, loss: str) -> None:
+def test_softmax_keeps_its_scores(monkeypatch, loss):
     monkeypatch.setattr(seq2seq, "LARGE_VOCABULARY", 1)
     assert training(loss).linear_loss is None
 
 
-def test_padding_counts_in_no_statistic_of_teacher_forcing() -> None:
+def test_padding_counts_in_no_statistic_of_teacher_forcing():
     task = training("mapping=softmax", "loss.alpha=1.5")
     task.model.eval()
     with torch.no_grad():

@@ -43,7 +43,7 @@ def task(root: Path) -> SnliTask:
     return SnliTask(config(root), CPU)
 
 
-def test_the_loss_of_a_batch_is_the_mean_of_its_pairs_alone(task: SnliTask) -> None:
+def test_the_loss_of_a_batch_is_the_mean_of_its_pairs_alone(task):
     task.model.eval()
     batch = task.batches(0)[0]
     loss, labels = task.loss(batch)
@@ -58,7 +58,7 @@ def test_the_loss_of_a_batch_is_the_mean_of_its_pairs_alone(task: SnliTask) -> N
 
 
 @pytest.mark.parametrize("mapping", ["sparsemax", "fusedmax", "oscarmax", "entmax"])
-def test_every_mapping_moves_every_parameter(root: Path, mapping: str) -> None:
+def test_every_mapping_moves_every_parameter(root, mapping):
     seed_everything(1)
     task = SnliTask(config(root, f"mapping={mapping}"), CPU)
     task.loss(task.batches(0)[0])[0].backward()
@@ -67,7 +67,7 @@ def test_every_mapping_moves_every_parameter(root: Path, mapping: str) -> None:
         assert parameter.grad.abs().sum() > 0, name
 
 
-def test_weights_are_counted_over_real_words(root: Path) -> None:
+def test_weights_are_counted_over_real_words(root):
     seed_everything(1)
     task = SnliTask(config(root, "mapping=sparsemax"), CPU)
     task.model.eval()
@@ -89,7 +89,7 @@ def test_weights_are_counted_over_real_words(root: Path) -> None:
         assert row["predicted"] == found.labels.predicted[row["index"]]
 
 
-def test_hypotheses_of_the_paper_are_kept_wherever_they_stand(root: Path, task: SnliTask) -> None:
+def test_hypotheses_of_the_paper_are_kept_wherever_they_stand(root, task):
     last = task.data.dev.examples[-1]
     said = " ".join(last.hypothesis).upper()
     wanted = SnliTask(config(root, "task.stored_examples=2", f'task.shown=["{said}"]'), CPU)
@@ -98,7 +98,7 @@ def test_hypotheses_of_the_paper_are_kept_wherever_they_stand(root: Path, task: 
     assert indices[-1] == len(task.data.dev.examples) - 1
 
 
-def test_a_run_leaves_predictions_weights_and_records(root: Path) -> None:
+def test_a_run_leaves_predictions_weights_and_records(root):
     folder = executed(config(root, "mapping=fusedmax"))
     data = encode_corpus(config(root))
     for name, split in (("dev", data.dev), ("test", data.test)):
@@ -144,7 +144,7 @@ def test_a_run_leaves_predictions_weights_and_records(root: Path) -> None:
     assert kind.describe(kind.gather(runs_in(fusedmax=folder)))
 
 
-def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
+def test_the_demo_learns_more_than_chance(tmp_path):
     run = compose_run(
         ["task=snli", f"results_dir={tmp_path}", "data.train_premises=600", "training.max_epochs=4"]
     )
@@ -152,7 +152,7 @@ def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
     assert folder.read_record().metrics["test/label_accuracy"] > 45
 
 
-def test_tables_and_figures_share_their_runs(tmp_path: Path) -> None:
+def test_tables_and_figures_share_their_runs(tmp_path):
     few = ["data.train_premises=16", f"results_dir={tmp_path}"]
 
     def runs(artefact: str) -> set[str]:
@@ -165,7 +165,7 @@ def test_tables_and_figures_share_their_runs(tmp_path: Path) -> None:
     assert timed == tuned
 
 
-def test_corpus_and_vectors_are_part_of_the_identity(tmp_path: Path) -> None:
+def test_corpus_and_vectors_are_part_of_the_identity(tmp_path):
     first = identify(config(tmp_path))
     assert first.name == "demo_nli: snli"
     assert identify(config(tmp_path, "data.source=multinli")).fingerprint != first.fingerprint
@@ -179,7 +179,7 @@ def test_corpus_and_vectors_are_part_of_the_identity(tmp_path: Path) -> None:
     assert len({first.fingerprint, with_vectors, changed}) == 3
 
 
-def test_vectors_of_a_file_reach_the_model(tmp_path: Path) -> None:
+def test_vectors_of_a_file_reach_the_model(tmp_path):
     (tmp_path / "vectors.txt").write_text("some 1 2 3 4 5 6\n")
     chosen = ("model.vectors=glove", "data.glove=vectors.txt", "model.trainable_vectors=false")
     task = SnliTask(config(tmp_path, *chosen, f"data_dir={tmp_path}"), CPU)
@@ -189,7 +189,7 @@ def test_vectors_of_a_file_reach_the_model(tmp_path: Path) -> None:
     assert task.model.embedding.weight[Vocabulary.PAD].abs().sum() == 0
 
 
-def test_vectors_of_a_text_depend_on_it_and_are_kept(tmp_path: Path) -> None:
+def test_vectors_of_a_text_depend_on_it_and_are_kept(tmp_path):
     text = tmp_path / "more.txt"
     text.write_text("Some dog halts\nno dog halts\n" * 20)
     chosen = config(tmp_path, "model.vectors=text", "data.text=[more.txt]", f"data_dir={tmp_path}")
@@ -206,7 +206,7 @@ def test_vectors_of_a_text_depend_on_it_and_are_kept(tmp_path: Path) -> None:
         identify(chosen)
 
 
-def test_vectors_without_a_file_are_refused(tmp_path: Path) -> None:
+def test_vectors_without_a_file_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"set data\.glove to .*model\.vectors=random"):
         identify(config(tmp_path, "model.vectors=glove", "data.glove=null"))
     with pytest.raises(DataError, match=r"no\.txt of data\.glove is missing"):

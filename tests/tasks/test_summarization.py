@@ -36,7 +36,7 @@ def references(folder: RunFolder, split: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(("split", "count"), [("dev", 1), ("test", 1), ("test_duc2004", 4)])
-def test_rouge_of_the_stored_summaries(folder: RunFolder, split: str, count: int) -> None:
+def test_rouge_of_the_stored_summaries(folder, split, count):
     path = folder.predictions / f"{split}.txt"
     lines, gold = path.read_text().splitlines(), references(folder, split)
     assert {len(titles) for titles in gold} == {count}
@@ -51,7 +51,7 @@ def test_rouge_of_the_stored_summaries(folder: RunFolder, split: str, count: int
         )
 
 
-def test_predictions_are_the_stored_summaries(folder: RunFolder) -> None:
+def test_predictions_are_the_stored_summaries(folder):
     results = folder.path.parents[2]
     corpus = summary_corpus(compose_run([*SMALL, f"results_dir={results}"]))
     lines = corpus.splits["test"].source.read_text("utf-8").splitlines()
@@ -59,11 +59,11 @@ def test_predictions_are_the_stored_summaries(folder: RunFolder) -> None:
     assert printed(folder.path, lines) == stored
 
 
-def test_scores_of_each_summary_give_the_records(folder: RunFolder) -> None:
+def test_scores_of_each_summary_give_the_records(folder):
     assert_sums_give_the_records(folder)
 
 
-def test_attention_joins_words(folder: RunFolder) -> None:
+def test_attention_joins_words(folder):
     rows = folder.read_attention()
     assert [row["separator"] for row in rows] == [" ", " "]
     assert rows[0]["language"] == "article to title"
@@ -72,7 +72,7 @@ def test_attention_joins_words(folder: RunFolder) -> None:
     assert rows[0]["gold"] == references(folder, "dev")[0][0].lower()
 
 
-def test_rouge_tunes_penalties(folder: RunFolder) -> None:
+def test_rouge_tunes_penalties(folder):
     results = folder.path.parents[2]
     task = SummarizationTask(compose_run([*SMALL, f"results_dir={results}"]), torch.device("cpu"))
     gold = [titles[0].split() for titles in references(folder, "dev")]

@@ -1,7 +1,6 @@
 """Stored examples of tasks from text to text, against the model read in another way."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -56,7 +55,7 @@ def test_forced_decoding_is_what_teacher_forcing_says(alpha, scale, tmp_path):
     assert (max(supports) < len(tokens)) == (alpha > 1)
 
 
-def test_two_spellings_of_a_sentence_to_show_store_one_pair(tmp_path: Path) -> None:
+def test_two_spellings_of_a_sentence_to_show_store_one_pair(tmp_path):
     data = NmtTask(compose_run([*SMALL, f"results_dir={tmp_path}"]), torch.device("cpu")).data
     sentence, _ = next(read_pairs(data.texts["dev"]))
     twice = replace(data, splits={**data.splits, "train": data.splits["dev"]})
@@ -64,7 +63,7 @@ def test_two_spellings_of_a_sentence_to_show_store_one_pair(tmp_path: Path) -> N
     assert (found.split, found.index) == ("dev", 0)
 
 
-def test_sentences_to_show_are_stored_from_any_split_and_change_no_metric(tmp_path: Path) -> None:
+def test_sentences_to_show_are_stored_from_any_split_and_change_no_metric(tmp_path):
     settings = [*SMALL, "task.stored_examples=2", "training.max_steps=2", "decoding.max_length=10"]
     plain = executed(compose_run([*settings, f"results_dir={tmp_path}"]))
     data = NmtTask(compose_run([*settings, f"results_dir={tmp_path}"]), torch.device("cpu")).data

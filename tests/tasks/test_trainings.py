@@ -37,7 +37,7 @@ def config(task: str, root: Path, *overrides: str) -> RunConfig:
 
 
 @pytest.mark.parametrize("name", ["morphology", "nmt", "parsing", "snli"])
-def test_an_epoch_holds_every_example_once(name: str, tmp_path: Path) -> None:
+def test_an_epoch_holds_every_example_once(name, tmp_path):
     task: Any = task_spec(name).build(config(name, tmp_path), torch.device("cpu"))
     seen, again, other = (
         [int(i) for batch in task.batches(epoch) for i in batch.indices] for epoch in (3, 3, 4)
@@ -89,7 +89,7 @@ def test_a_killed_run_continues_to_the_same_numbers(name, last, overrides, tmp_p
         ("nli_alignment", "model.alignment=matching"),
     ],
 )
-def test_bfloat16_trains(name: str, override: str, tmp_path: Path) -> None:
+def test_bfloat16_trains(name, override, tmp_path):
     short = "training.max_steps=2"
     folder = executed(config(name, tmp_path, "precision=bf16", short, override))
     metrics = folder.read_record().metrics

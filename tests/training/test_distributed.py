@@ -109,7 +109,7 @@ def test_two_processes_compute_the_numbers_of_one(both, settings, tmp_path):
         assert math.isclose(left[name], right[name], rel_tol=loose.get(name, 1e-6)), name
 
 
-def test_one_of_the_processes_prints_the_plan(tmp_path: Path) -> None:
+def test_one_of_the_processes_prints_the_plan(tmp_path):
     ended = [command.finish() for command in start(tmp_path, "--dry-run", *MORPHOLOGY)]
     assert [one.returncode for one in ended] == [0, 0], ended
     first, second = (one.stdout for one in ended)

@@ -80,7 +80,7 @@ def weights(task: Task[Any]) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("name", PADDED)
-def test_padding_changes_no_loss_and_no_gradient(name: str, root: Path) -> None:
+def test_padding_changes_no_loss_and_no_gradient(name, root):
     task = built(name, root, "model.dropout=0")
     task.model.double()
     batch = task.batches(0)[0]
@@ -167,7 +167,7 @@ def test_tasks_that_wait_for_the_host_are_not_captured(root, fake, monkeypatch):
     assert fake.captured == 0
 
 
-def test_without_graphs_batches_are_not_padded(root: Path, fake: type[FakeGraph]) -> None:
+def test_without_graphs_batches_are_not_padded(root, fake):
     task = built(MORPHOLOGY, root, "training.graphs=off")
     config = task.config.training
     seen: list[tuple[int, ...]] = []
@@ -215,7 +215,7 @@ CARD = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 @pytest.mark.gpu
 @CARD
 @pytest.mark.parametrize("name", UPDATES | READING)
-def test_graphs_give_the_bits_of_eager_updates(name: str, root: Path) -> None:
+def test_graphs_give_the_bits_of_eager_updates(name, root):
     """With dropout: a replay draws the numbers that an eager update would have drawn."""
     found = []
     for wanted in ("auto", "off"):
@@ -234,5 +234,5 @@ def test_graphs_give_the_bits_of_eager_updates(name: str, root: Path) -> None:
 
 @pytest.mark.gpu
 @CARD
-def test_a_training_by_graphs_resumes_on_a_card(root: Path, tmp_path: Path) -> None:
+def test_a_training_by_graphs_resumes_on_a_card(root, tmp_path):
     check_resume(MORPHOLOGY, root, tmp_path, "cuda")

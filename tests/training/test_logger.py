@@ -2,7 +2,6 @@ import csv
 import sys
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,11 +17,11 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def test_every_logger_can_be_chosen() -> None:
+def test_every_logger_can_be_chosen():
     assert sorted(LOGGERS) == group_choices("logger")
 
 
-def test_curves_as_csv_go_on_where_a_run_resumes(tmp_path: Path) -> None:
+def test_curves_as_csv_go_on_where_a_run_resumes(tmp_path):
     first = LOGGERS["csv"](tmp_path)
     for row in [*ROWS, {"epoch": 3, "step": 30, "train_loss": 0.5}]:
         first.log(row)

@@ -102,14 +102,14 @@ def test_a_killed_training_continues_to_the_same_numbers(tmp_path, stop_at, ever
     assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
 
 
-def test_a_finished_training_does_nothing_more(tmp_path: Path) -> None:
+def test_a_finished_training_does_nothing_more(tmp_path):
     first = run(Regression(), tmp_path)
     again = Regression()
     assert rows(run(again, tmp_path)) == rows(first)
     assert again.updates == 0
 
 
-def test_ctrl_c_leaves_a_checkpoint_and_the_rest_can_follow(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_a_checkpoint_and_the_rest_can_follow(tmp_path):
     class Interrupted(Regression):
         def loss(self, batch: Tensor) -> tuple[Tensor, Tensor]:
             if self.updates == 7:
@@ -145,8 +145,8 @@ class Evaluated(Regression):
     [(None, 1, 10), (None, 3, 30), (7, 1, 7), (7, 2, 14), (7, 5, 30)],
 )
 def test_a_signal_ends_a_validation_at_once_and_it_is_repeated(
-    tmp_path: Path, every_steps: int | None, signal_at: int, step: int
-) -> None:
+    tmp_path, every_steps, signal_at, step
+):
     changes = {"validate_every_steps": every_steps}
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     expected = run(Evaluated(), whole, **changes)
@@ -221,8 +221,8 @@ def test_each_process_continues_with_its_own_random_numbers(tmp_path, monkeypatc
 
 
 def test_a_second_signal_during_updates_stops_at_once_and_says_what_is_lost(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, capfd, monkeypatch
+):
     monkeypatch.setattr("repro.training.loop._SECONDS_BETWEEN_ROWS_SAVED", -1.0)
 
     class Interrupted(Regression):
@@ -238,7 +238,7 @@ def test_a_second_signal_during_updates_stops_at_once_and_says_what_is_lost(
     assert "since the last checkpoint" in capfd.readouterr().err
 
 
-def test_the_learning_rate_is_halved_when_the_validation_loss_increases(tmp_path: Path) -> None:
+def test_the_learning_rate_is_halved_when_the_validation_loss_increases(tmp_path):
     task = Regression(losses=[1.0, 2.0, 1.5, 1.6])
     progress = run(task, tmp_path, max_epochs=4, validate_every=1, min_learning_rate=1e-9)
     assert [row["learning_rate"] for row in progress.history] == [0.01, 0.01, 0.005, 0.005]
@@ -281,7 +281,7 @@ def test_rows_after_a_number_of_updates_hold_the_mean_loss_of_those_updates(tmp_
         assert row["train_loss"] == pytest.approx(sum(own) / len(own))
 
 
-def test_patience_counts_validations_within_an_epoch(tmp_path: Path) -> None:
+def test_patience_counts_validations_within_an_epoch(tmp_path):
     class Falling(Regression):
         def validate(self) -> Validation:
             return Validation(1.0, {"score": -float(self.updates)})
@@ -299,7 +299,7 @@ def test_the_minutes_of_an_epoch_count_epochs_not_validations(tmp_path, max_step
     assert speeds["epoch_minutes"] == pytest.approx(minutes)
 
 
-def test_training_ends_when_the_learning_rate_is_too_small(tmp_path: Path) -> None:
+def test_training_ends_when_the_learning_rate_is_too_small(tmp_path):
     task = Regression(losses=[float(n) for n in range(20)])
     progress = run(task, tmp_path, max_epochs=20, validate_every=1, min_learning_rate=0.004)
     assert len(progress.history) == 3
@@ -314,7 +314,7 @@ class Compiling(Regression):
         return super().loss(batch)
 
 
-def test_the_speed_leaves_out_the_first_update_of_each_process(tmp_path: Path) -> None:
+def test_the_speed_leaves_out_the_first_update_of_each_process(tmp_path):
     stopped = Compiling()
     stopped.stop_at = 7
     with pytest.raises(RuntimeError, match="killed"):
@@ -349,7 +349,7 @@ def test_the_gain_in_speed_compares_the_last_row_with_the_second(seconds, steps,
     assert progress.speeds().get("speed_gain") == pytest.approx(gain)
 
 
-def test_the_speed_of_a_single_update_counts_it(tmp_path: Path) -> None:
+def test_the_speed_of_a_single_update_counts_it(tmp_path):
     progress = run(Compiling(), tmp_path, max_steps=1)
     assert progress.speeds()["tokens_per_second"] == pytest.approx(4 / progress.seconds)
 
@@ -384,14 +384,14 @@ def test_a_loss_of_one_batch_that_is_not_finite_is_a_divergence(tmp_path, value,
         run(Diverging(), tmp_path)
 
 
-def test_an_unknown_selecting_metric_is_refused_before_training(tmp_path: Path) -> None:
+def test_an_unknown_selecting_metric_is_refused_before_training(tmp_path):
     task = Regression()
     with pytest.raises(ConfigError, match=r"training\.monitor is 'bleu'; choose from: score"):
         run(task, tmp_path, monitor="bleu")
     assert task.updates == 0
 
 
-def test_the_best_weights_are_those_of_the_best_validation(tmp_path: Path) -> None:
+def test_the_best_weights_are_those_of_the_best_validation(tmp_path):
     class Recorded(Regression):
         scores = (1.0, 3.0, 2.0)
         seen: list[Tensor]
@@ -412,7 +412,7 @@ class Malicious:
         return (os.mkdir, ("executed",))
 
 
-def test_a_checkpoint_never_executes_code(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_checkpoint_never_executes_code(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "checkpoint.pt").write_bytes(pickle.dumps(Malicious()))
     with pytest.raises(CheckpointError, match=r"checkpoint\.pt"):
@@ -420,7 +420,7 @@ def test_a_checkpoint_never_executes_code(tmp_path: Path, monkeypatch: Any) -> N
     assert not (tmp_path / "executed").exists()
 
 
-def test_seed_zero_is_a_seed() -> None:
+def test_seed_zero_is_a_seed():
     seed_everything(0)
     first = torch.rand(3)
     seed_everything(0)
@@ -429,14 +429,14 @@ def test_seed_zero_is_a_seed() -> None:
     assert not torch.equal(first, torch.rand(3))
 
 
-def test_operators_are_deterministic_and_memory_is_not_filled_first() -> None:
+def test_operators_are_deterministic_and_memory_is_not_filled_first():
     torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined]
     seed_everything(0)
     assert torch.are_deterministic_algorithms_enabled()
     assert not torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
 
 
-def test_the_history_counts_the_seconds_of_training_alone(tmp_path: Path) -> None:
+def test_the_history_counts_the_seconds_of_training_alone(tmp_path):
     class Slow(Regression):
         def validate(self) -> Validation:
             time.sleep(0.2)
@@ -449,7 +449,7 @@ def test_the_history_counts_the_seconds_of_training_alone(tmp_path: Path) -> Non
     assert 0 < seconds[0] < seconds[1] < seconds[2] == progress.seconds <= elapsed - 3 * 0.2
 
 
-def test_cut_files_and_weights_of_another_model_are_refused(tmp_path: Path) -> None:
+def test_cut_files_and_weights_of_another_model_are_refused(tmp_path):
     task = Regression()
     run(task, tmp_path)
     checkpoint, weights = tmp_path / "checkpoint.pt", tmp_path / "model.safetensors"
@@ -488,7 +488,7 @@ def test_values_of_other_types_in_a_checkpoint_are_refused(tmp_path, damage):
         run(Regression(), tmp_path, max_epochs=3)
 
 
-def test_a_checkpoint_without_room_names_its_file_and_keeps_the_earlier_one(tmp_path: Path) -> None:
+def test_a_checkpoint_without_room_names_its_file_and_keeps_the_earlier_one(tmp_path):
     path = tmp_path / "checkpoint.pt"
     save_checkpoint(path, TrainingProgress(epoch=1), {})
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -503,7 +503,7 @@ def test_a_checkpoint_without_room_names_its_file_and_keeps_the_earlier_one(tmp_
     assert load_checkpoint(path)[0].epoch == 1
 
 
-def test_no_flipped_bit_of_a_checkpoint_or_of_weights_is_loaded(tmp_path: Path) -> None:
+def test_no_flipped_bit_of_a_checkpoint_or_of_weights_is_loaded(tmp_path):
     task = Regression()
     run(task, tmp_path)
     checkpoint, weights = tmp_path / "checkpoint.pt", tmp_path / "model.safetensors"
@@ -525,7 +525,7 @@ def test_no_flipped_bit_of_a_checkpoint_or_of_weights_is_loaded(tmp_path: Path) 
         assert refused > 30
 
 
-def test_weights_of_an_earlier_version_have_no_checksum(tmp_path: Path) -> None:
+def test_weights_of_an_earlier_version_have_no_checksum(tmp_path):
     model = nn.Linear(2, 2)
     expected = model.weight.detach().clone()
     (tmp_path / "model.safetensors").write_bytes(save(dict(model.state_dict())))
@@ -534,7 +534,7 @@ def test_weights_of_an_earlier_version_have_no_checksum(tmp_path: Path) -> None:
     assert torch.equal(model.weight, expected)
 
 
-def test_all_files_of_a_training_have_the_rights_that_the_umask_leaves(tmp_path: Path) -> None:
+def test_all_files_of_a_training_have_the_rights_that_the_umask_leaves(tmp_path):
     before = os.umask(0o027)
     try:
         run(Regression(), tmp_path)
@@ -543,7 +543,7 @@ def test_all_files_of_a_training_have_the_rights_that_the_umask_leaves(tmp_path:
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o640}
 
 
-def test_short_epochs_share_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_epochs_share_a_checkpoint(tmp_path, monkeypatch):
     steps: list[int] = []
 
     def save(_path: Path, progress: TrainingProgress, _state: dict[str, Any]) -> None:
@@ -577,7 +577,7 @@ def test_all_processes_find_checkpoints_due_at_the_same_updates(tmp_path, monkey
     assert 1 < len(steps[0]) < 10
 
 
-def test_a_process_builds_no_batch_of_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_builds_no_batch_of_another_one(monkeypatch):
     built: list[int] = []
     batches = LazyBatches([[n] for n in range(5)], lambda rows: built.append(rows[0]))
     monkeypatch.setattr(distributed, "size", lambda: 2)
@@ -586,7 +586,7 @@ def test_a_process_builds_no_batch_of_another_one(monkeypatch: pytest.MonkeyPatc
     assert built == [1, 3]
 
 
-def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_model_is_refused(tmp_path):
     run(Regression(), tmp_path, max_epochs=2)
     content = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
     content["state"]["model"] = {"other.weight": torch.zeros(1)}
@@ -595,7 +595,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
         run(Regression(), tmp_path, max_epochs=4)
 
 
-def test_of_equally_good_validations_the_first_is_kept(tmp_path: Path) -> None:
+def test_of_equally_good_validations_the_first_is_kept(tmp_path):
     class Level(Regression):
         scores = (1.0, 2.0, 2.0)
 
@@ -613,7 +613,7 @@ def test_a_loss_is_compared_with_that_of_the_last_validation_some_epochs_before(
     assert rates == [0.01, 0.01, 0.01, 0.01, 0.005, 0.005]
 
 
-def test_no_update_is_longer_than_the_largest_gradient_allows(tmp_path: Path) -> None:
+def test_no_update_is_longer_than_the_largest_gradient_allows(tmp_path):
     task = Regression()
     before = [weight.detach().clone() for weight in task.model.parameters()]
     run(task, tmp_path, optimizer="sgd", learning_rate=2.0, max_grad_norm=0.25, max_steps=1)
@@ -621,7 +621,7 @@ def test_no_update_is_longer_than_the_largest_gradient_allows(tmp_path: Path) ->
     assert math.hypot(*torch.cat([one.flatten() for one in moved]).tolist()) == pytest.approx(0.5)
 
 
-def test_patience_counts_no_epoch_without_a_validation(tmp_path: Path) -> None:
+def test_patience_counts_no_epoch_without_a_validation(tmp_path):
     class Falling(Regression):
         def validate(self) -> Validation:
             return Validation(1.0, {"score": -float(self.updates)})

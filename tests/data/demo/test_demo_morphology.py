@@ -54,7 +54,7 @@ def form_of(language: str, lemma: str, tags: str, seed: int = 0) -> str:
     raise AssertionError(f"{language} never draws {lemma}")
 
 
-def test_reader_reads_the_written_sizes(data_dir: Path, high: SigmorphonCorpus) -> None:
+def test_reader_reads_the_written_sizes(data_dir, high):
     assert load(data_dir, "high").languages == sorted(DEMO_LANGUAGES)
     assert load(data_dir, "medium").languages == sorted(DEMO_LANGUAGES)
     assert Counter(example.language for example in high.train) == dict.fromkeys(
@@ -64,16 +64,16 @@ def test_reader_reads_the_written_sizes(data_dir: Path, high: SigmorphonCorpus) 
     assert len(load(data_dir, "medium").train) == 5 * morphology.TRAIN_MEDIUM
 
 
-def test_corpus_is_the_same_on_every_machine(high: SigmorphonCorpus) -> None:
+def test_corpus_is_the_same_on_every_machine(high):
     assert high.fingerprint == FINGERPRINT
 
 
-def test_another_seed_makes_another_corpus(high: SigmorphonCorpus, tmp_path: Path) -> None:
+def test_another_seed_makes_another_corpus(high, tmp_path):
     write_demo_corpus(tmp_path, seed=1)
     assert load(tmp_path, "high").fingerprint != high.fingerprint
 
 
-def test_writing_again_repairs_and_leaves_right_files_alone(tmp_path: Path) -> None:
+def test_writing_again_repairs_and_leaves_right_files_alone(tmp_path):
     write_demo_corpus(tmp_path)
     files = sorted((tmp_path / "conll2018" / "task1" / "all").iterdir())
     assert len(files) == 20
@@ -87,7 +87,7 @@ def test_writing_again_repairs_and_leaves_right_files_alone(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", sorted(DEMO_LANGUAGES))
-def test_splits_share_no_lemma_and_tags(name: str) -> None:
+def test_splits_share_no_lemma_and_tags(name):
     rows = demo_rows(name, seed=3)
     cells = {part: {(lemma, tags) for lemma, _, tags in rows[part]} for part in rows}
     parts = ("train-high", "dev", "test")
@@ -97,14 +97,14 @@ def test_splits_share_no_lemma_and_tags(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(DEMO_LANGUAGES))
-def test_paradigms_are_small_and_forms_short(high: SigmorphonCorpus, name: str) -> None:
+def test_paradigms_are_small_and_forms_short(high, name):
     examples = of_language(high, name)
     assert 4 <= len({example.tags for example in examples}) <= 8
     assert len({letter for e in examples for letter in e.lemma + e.form}) <= 22
     assert all(2 <= len(e.lemma) <= 7 and len(e.form) <= 13 for e in examples)
 
 
-def test_sulmari_words_have_vowels_of_one_kind(high: SigmorphonCorpus) -> None:
+def test_sulmari_words_have_vowels_of_one_kind(high):
     for example in of_language(high, "sulmari"):
         letters = set(example.form)
         assert not (letters & set(BACK) and letters & set(FRONT))
@@ -128,11 +128,11 @@ def test_sulmari_words_have_vowels_of_one_kind(high: SigmorphonCorpus) -> None:
         ("drovan", "grind", "V;PST", "grinded"),
     ],
 )
-def test_rules(language: str, lemma: str, tags: str, form: str) -> None:
+def test_rules(language, lemma, tags, form):
     assert form_of(language, lemma, tags) == form
 
 
-def test_drovan_past_is_one_of_its_plausible_forms(high: SigmorphonCorpus) -> None:
+def test_drovan_past_is_one_of_its_plausible_forms(high):
     pasts = [e for e in of_language(high, "drovan") if e.tags == ("V", "PST")]
     assert all(example.form in drovan_pasts(example.lemma) for example in pasts)
     endings: dict[int, Counter[str]] = defaultdict(Counter)
@@ -142,12 +142,12 @@ def test_drovan_past_is_one_of_its_plausible_forms(high: SigmorphonCorpus) -> No
     assert min(endings[2]["ed"], endings[2]["t"]) >= 10
 
 
-def test_drovan_choice_cannot_be_read_off_the_lemma() -> None:
+def test_drovan_choice_cannot_be_read_off_the_lemma():
     chosen = {form_of("drovan", "tal", "V;PST", seed) for seed in range(8)}
     assert chosen == drovan_pasts("tal") == {"taled", "talt"}
 
 
-def test_documented_rows_are_training_data(high: SigmorphonCorpus) -> None:
+def test_documented_rows_are_training_data(high):
     page = Path(__file__).parents[3] / "docs" / "data.md"
     rows = [
         tuple(cell.strip() for cell in line.strip("|").split("|"))

@@ -1,6 +1,5 @@
 import json
 from collections import Counter
-from pathlib import Path
 
 import nli_models
 import pytest
@@ -8,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from repro.data.corpora.inference import MULTINLI, SNLI, SentencePairs
+from repro.data.corpora.inference import MULTINLI, SNLI
 from repro.data.demo.nli import PREMISES, demo_records, write_demo_nli
 from repro.data.nli import LABELS, NliExample, NliReading, load_nli, punctuation_words
 
@@ -39,18 +38,18 @@ def records(request: pytest.FixtureRequest) -> Records:
         ("Two cars stall.", "No kid waits.", "neutral"),
     ],
 )
-def test_the_oracle_on_pairs_judged_by_hand(premise: str, hypothesis: str, label: str) -> None:
+def test_the_oracle_on_pairs_judged_by_hand(premise, hypothesis, label):
     assert nli_models.label(premise, hypothesis) == label
 
 
-def test_labels_hold_in_all_models(records: Records) -> None:
+def test_labels_hold_in_all_models(records):
     train = records["train"]
     for record in train[:: len(train) // 300]:
         found = nli_models.label(record["sentence1"], record["sentence2"])
         assert found == record["gold_label"], record
 
 
-def test_labels_are_balanced_and_pairs_stand_once(records: Records) -> None:
+def test_labels_are_balanced_and_pairs_stand_once(records):
     pairs = []
     for part, rows in records.items():
         counted = Counter(record["gold_label"] for record in rows)
@@ -60,7 +59,7 @@ def test_labels_are_balanced_and_pairs_stand_once(records: Records) -> None:
     assert len(set(pairs)) == len(pairs)
 
 
-def test_a_bag_of_words_stays_far_below_the_rules(records: Records) -> None:
+def test_a_bag_of_words_stays_far_below_the_rules(records):
     train, held_out = examples(records["train"]), examples(records[[*records][-1]])
     words = sorted({word for example in train for word in example.premise + example.hypothesis})
     weights = fitted(counts(train, words), labels(train))
@@ -81,7 +80,7 @@ def examples(rows: list[dict[str, str]]) -> list[NliExample]:
     ]
 
 
-def test_the_readers_take_it(tmp_path: Path) -> None:
+def test_the_readers_take_it(tmp_path):
     write_demo_nli(tmp_path, premises=FEW)
     snli, multinli = load_nli(SNLI, tmp_path, READING), load_nli(MULTINLI, tmp_path, READING)
     assert len(snli.train) == len(multinli.train) == 3 * FEW["train"]
@@ -95,7 +94,7 @@ def test_the_readers_take_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", [SNLI, MULTINLI])
-def test_the_corpus_is_a_function_of_the_seed(source: SentencePairs) -> None:
+def test_the_corpus_is_a_function_of_the_seed(source):
     first = demo_records(source, seed=1, premises=FEW)
     assert demo_records(source, seed=1, premises=FEW) == first
     assert demo_records(source, seed=2, premises=FEW) != first

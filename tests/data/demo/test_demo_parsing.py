@@ -23,7 +23,7 @@ def crossing(heads: list[int]) -> bool:
     return any(a < c < b < d for a, b in arcs for c, d in arcs)
 
 
-def test_a_treebank_is_a_pure_function_of_name_and_seed(tmp_path: Path) -> None:
+def test_a_treebank_is_a_pure_function_of_name_and_seed(tmp_path):
     first, second = (demo_texts(name, 1) for name in HEAD_FINAL)
     assert first == demo_texts("UD_Demo-Initial", 1) != demo_texts("UD_Demo-Initial", 2)
     assert first != second
@@ -34,12 +34,12 @@ def test_a_treebank_is_a_pure_function_of_name_and_seed(tmp_path: Path) -> None:
         write_demo_treebank(tmp_path, "demo", "UD_Demo")
 
 
-def test_splits_share_no_sentence(treebank: dict[str, list[Sentence]]) -> None:
+def test_splits_share_no_sentence(treebank):
     texts = [" ".join(s.column("FORM")) for split in treebank.values() for s in split]
     assert len(texts) == len(set(texts)) == 460
 
 
-def test_some_trees_are_not_projective(treebank: dict[str, list[Sentence]]) -> None:
+def test_some_trees_are_not_projective(treebank):
     share = [crossing(sentence.heads) for sentence in treebank["train"]]
     assert 0.01 < sum(share) / len(share) < 0.2
 
@@ -58,7 +58,7 @@ def test_phrases_attach_to_nouns_and_verbs_by_their_adposition(treebank):
     assert max(shares) - min(shares) > 0.4
 
 
-def test_heads_stand_on_their_side(treebank: dict[str, list[Sentence]]) -> None:
+def test_heads_stand_on_their_side(treebank):
     train = treebank["train"]
     sides = {
         head > place
@@ -71,7 +71,7 @@ def test_heads_stand_on_their_side(treebank: dict[str, list[Sentence]]) -> None:
     assert len(sides) == 1
 
 
-def test_adjectives_agree_with_their_nouns(treebank: dict[str, list[Sentence]]) -> None:
+def test_adjectives_agree_with_their_nouns(treebank):
     for sentence in treebank["train"]:
         forms, lemmas = sentence.column("FORM"), sentence.column("LEMMA")
         pairs = zip(sentence.column("DEPREL"), sentence.heads, strict=True)

@@ -2,7 +2,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from repro.data.batching import EncodedPairs, NliBatch
 from repro.mappings import MAPPINGS, ProbabilityMap, Sparsemax
 from repro.models.entailment import AttentionClassifier
 
@@ -17,7 +16,7 @@ def classifier(
 
 
 @pytest.mark.parametrize("spec", UNBOUNDED, ids=lambda spec: spec.name)
-def test_any_mapping_attends_to_real_words_only(spec, vectors: Tensor, batch: NliBatch) -> None:
+def test_any_mapping_attends_to_real_words_only(spec, vectors, batch):
     found = classifier(vectors, spec.module())(batch)
     assert found.logits.shape == (4, 3)
     assert found.attention.shape == batch.premise.shape
@@ -26,7 +25,7 @@ def test_any_mapping_attends_to_real_words_only(spec, vectors: Tensor, batch: Nl
     assert (found.attention >= 0).all()
 
 
-def test_padding_changes_nothing(vectors: Tensor, pairs: EncodedPairs) -> None:
+def test_padding_changes_nothing(vectors, pairs):
     model = classifier(vectors.double(), Sparsemax()).double()
     together = model(pairs.collate([0, 1, 2, 3]))
     for row in range(4):
@@ -38,7 +37,7 @@ def test_padding_changes_nothing(vectors: Tensor, pairs: EncodedPairs) -> None:
         )
 
 
-def test_the_equations_of_one_pair(vectors: Tensor, pairs: EncodedPairs) -> None:
+def test_the_equations_of_one_pair(vectors, pairs):
     """The model written out for a single pair, step by step."""
     model = classifier(vectors.double(), Sparsemax()).double()
     pair = pairs.collate([0])
@@ -58,7 +57,7 @@ def test_the_equations_of_one_pair(vectors: Tensor, pairs: EncodedPairs) -> None
     )
 
 
-def test_every_trainable_parameter_has_a_gradient(vectors: Tensor, batch: NliBatch) -> None:
+def test_every_trainable_parameter_has_a_gradient(vectors, batch):
     model = classifier(vectors, MAPPINGS["softmax"].module())
     model(batch).logits.square().sum().backward()
     for name, parameter in model.named_parameters():
@@ -69,12 +68,12 @@ def test_every_trainable_parameter_has_a_gradient(vectors: Tensor, batch: NliBat
             assert parameter.grad.abs().sum() > 0, name
 
 
-def test_dropout_acts_in_training_only(vectors: Tensor, batch: NliBatch) -> None:
+def test_dropout_acts_in_training_only(vectors, batch):
     model = classifier(vectors, Sparsemax(), dropout=0.5)
     assert not torch.equal(model(batch).logits, model(batch).logits)
     model.eval()
     assert torch.equal(model(batch).logits, model(batch).logits)
 
 
-def test_vectors_are_given_and_not_initialized(vectors: Tensor) -> None:
+def test_vectors_are_given_and_not_initialized(vectors):
     assert torch.equal(classifier(vectors, Sparsemax()).embedding.weight, vectors)

@@ -43,7 +43,7 @@ def drawn() -> SequentialAligner:
 
 
 @pytest.mark.parametrize("aligner", ALIGNERS, ids=names)
-def test_weights_are_zero_at_padding_only_where_they_must(aligner: Aligner, scores: Tensor) -> None:
+def test_weights_are_zero_at_padding_only_where_they_must(aligner, scores):
     found = aligner.double()(scores, LENGTHS, LENGTHS)
     mask = cell_mask(scores, LENGTHS)
     assert found.premise_to_hypothesis.shape == (5, 4, 3)
@@ -55,7 +55,7 @@ def test_weights_are_zero_at_padding_only_where_they_must(aligner: Aligner, scor
 
 
 @pytest.mark.parametrize("aligner", ROW_WISE, ids=names)
-def test_rows_of_real_words_sum_to_one(aligner: Aligner, scores: Tensor) -> None:
+def test_rows_of_real_words_sum_to_one(aligner, scores):
     found = aligner.double()(scores, LENGTHS, LENGTHS)
     for weights, lengths in (
         (found.premise_to_hypothesis, LENGTHS[:, 0]),
@@ -75,7 +75,7 @@ def test_matchings_are_symmetrical_and_spend_one_on_each_word_of_the_shorter(sco
     assert forth.sum(2).max() < 1 + 1e-9
 
 
-def test_one_bin_for_each_distance() -> None:
+def test_one_bin_for_each_distance():
     transitions = TransitionScores()
     transitions.step.data = torch.tensor([10.0, 11.0, 12.0, 13.0, 14.0])
     transitions.start.data = torch.tensor([1.0, 2.0])
@@ -90,7 +90,7 @@ def test_one_bin_for_each_distance() -> None:
     assert transitions.ends(3, torch.tensor([3, 1])).tolist() == [[3.0, 3.0, 4.0], [4.0, 3.0, 3.0]]
 
 
-def test_eighteen_parameters() -> None:
+def test_eighteen_parameters():
     assert sum(parameter.numel() for parameter in SequentialAligner().parameters()) == 18
 
 
@@ -133,14 +133,14 @@ def test_sequential_weights_are_the_best_mixture_of_all_paths(drawn, scores):
             torch.testing.assert_close(weights[:words, :tags].detach(), best, atol=1e-5, rtol=0)
 
 
-def test_without_transition_scores_paths_are_words_by_themselves(scores: Tensor) -> None:
+def test_without_transition_scores_paths_are_words_by_themselves(scores):
     """A chain without transitions decomposes: SparseMAP is then sparsemax of each word."""
     found = SequentialAligner().double()(scores, LENGTHS, LENGTHS)
     words = sparsemax(scores, mask=cell_mask(scores, LENGTHS))
     torch.testing.assert_close(found.premise_to_hypothesis, words, atol=1e-6, rtol=0)
 
 
-def test_gradients_of_scores_and_all_eighteen_parameters(drawn: SequentialAligner) -> None:
+def test_gradients_of_scores_and_all_eighteen_parameters(drawn):
     generator = torch.Generator().manual_seed(7)
     scores = torch.randn(8, 4, 4, dtype=torch.float64, generator=generator) * 0.3
     probe = torch.randn(2, 8, 4, 4, dtype=torch.float64, generator=generator)
@@ -160,7 +160,7 @@ def test_gradients_of_scores_and_all_eighteen_parameters(drawn: SequentialAligne
 
 
 @pytest.mark.parametrize("aligner", [SequentialAligner(), StructuredAligner(Matching())], ids=names)
-def test_solutions_give_the_structures_to_draw(aligner: Aligner, scores: Tensor) -> None:
+def test_solutions_give_the_structures_to_draw(aligner, scores):
     found = aligner.double()(scores, LENGTHS, LENGTHS)
     assert len(found.solutions) == (2 if isinstance(aligner, SequentialAligner) else 1)
     first = found.solutions[0]

@@ -2,7 +2,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from repro.data.batching import EncodedPairs, NliBatch
 from repro.mappings import Softmax, Sparsemax
 from repro.models.entailment import Aligner, Esim, SequentialAligner, StructuredAligner, WordAligner
 from repro.structures import Matching
@@ -26,7 +25,7 @@ def aligner(request: pytest.FixtureRequest) -> Aligner:
     return made
 
 
-def test_padding_changes_nothing(aligner: Aligner, vectors: Tensor, pairs: EncodedPairs) -> None:
+def test_padding_changes_nothing(aligner, vectors, pairs):
     model = esim(vectors.double() * 3, aligner).double()
     together = model(pairs.collate([0, 1, 2, 3]))
     for row in range(4):
@@ -40,7 +39,7 @@ def test_padding_changes_nothing(aligner: Aligner, vectors: Tensor, pairs: Encod
         assert forth[m:].abs().sum() == forth[:, n:].abs().sum() == 0
 
 
-def test_every_parameter_has_a_gradient(aligner: Aligner, vectors: Tensor, batch: NliBatch) -> None:
+def test_every_parameter_has_a_gradient(aligner, vectors, batch):
     model = esim(vectors, aligner)
     found = model(batch)
     assert found.logits.shape == (4, 3)
@@ -52,7 +51,7 @@ def test_every_parameter_has_a_gradient(aligner: Aligner, vectors: Tensor, batch
             assert parameter.grad.abs().sum() > 0, name
 
 
-def test_the_equations_of_one_pair(vectors: Tensor, pairs: EncodedPairs) -> None:
+def test_the_equations_of_one_pair(vectors, pairs):
     """The model written out for a single pair, with a softmax alignment."""
     model = esim(vectors.double(), WordAligner(Softmax())).double()
     pair = pairs.collate([0])
@@ -70,13 +69,13 @@ def test_the_equations_of_one_pair(vectors: Tensor, pairs: EncodedPairs) -> None
     torch.testing.assert_close(model(pair).logits[0], expected, atol=1e-12, rtol=0)
 
 
-def test_dropout_acts_in_training_only(vectors: Tensor, batch: NliBatch) -> None:
+def test_dropout_acts_in_training_only(vectors, batch):
     model = esim(vectors, WordAligner(Sparsemax()), dropout=0.5)
     assert not torch.equal(model(batch).logits, model(batch).logits)
     model.eval()
     assert torch.equal(model(batch).logits, model(batch).logits)
 
 
-def test_the_same_seed_gives_the_same_model(vectors: Tensor, batch: NliBatch) -> None:
+def test_the_same_seed_gives_the_same_model(vectors, batch):
     first, second = (esim(vectors, SequentialAligner())(batch).logits for _ in range(2))
     assert torch.equal(first, second)

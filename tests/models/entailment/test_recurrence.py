@@ -7,7 +7,7 @@ from repro.models.layers import BidirectionalLstm, length_mask
 LENGTHS = torch.tensor([3, 1, 5])
 
 
-def test_states_are_those_of_packed_rows() -> None:
+def test_states_are_those_of_packed_rows():
     """PyTorch's own bidirectional layer, on each row without padding."""
     torch.manual_seed(0)
     ours = BidirectionalLstm(4, 3).double()
@@ -23,7 +23,7 @@ def test_states_are_those_of_packed_rows() -> None:
         assert (states[row, length:] == 0).all()
 
 
-def test_gradients_do_not_reach_padding() -> None:
+def test_gradients_do_not_reach_padding():
     torch.manual_seed(0)
     layer = BidirectionalLstm(4, 3)
     inputs = torch.randn(3, 5, 4, requires_grad=True)
@@ -32,13 +32,13 @@ def test_gradients_do_not_reach_padding() -> None:
     assert torch.equal(reached, length_mask(LENGTHS, 5))
 
 
-def test_last_states_are_at_the_last_words() -> None:
+def test_last_states_are_at_the_last_words():
     states = torch.arange(15.0).view(3, 5, 1)
     assert last_states(states, LENGTHS).tolist() == [[2.0], [5.0], [14.0]]
 
 
 @pytest.mark.parametrize("trainable", [False, True])
-def test_word_vectors_are_fixed_or_trained_and_padding_stays(trainable: bool) -> None:
+def test_word_vectors_are_fixed_or_trained_and_padding_stays(trainable):
     matrix = torch.randn(4, 3)
     matrix[0] = 0
     embedding = word_embedding(matrix, trainable)
@@ -49,7 +49,7 @@ def test_word_vectors_are_fixed_or_trained_and_padding_stays(trainable: bool) ->
         assert embedding.weight.grad.sum(1).tolist() == [0.0, 3.0, 0.0, 0.0]
 
 
-def test_initial_weights() -> None:
+def test_initial_weights():
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(30, 20), torch.nn.GRU(20, 10))
     initialize(model)

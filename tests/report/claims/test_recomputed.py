@@ -392,13 +392,13 @@ def expected() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("page", SCALES)
-def test_every_committed_verdict_follows_from_the_records(page: str) -> None:
+def test_every_committed_verdict_follows_from_the_records(page):
     assert committed(page) == expected()
     assert len(expected()) == len(CLAIMS)
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_recorded_shares_follow_from_the_sums_of_their_sentences(scale: str) -> None:
+def test_recorded_shares_follow_from_the_sums_of_their_sentences(scale):
     recorded_metrics = {one["run_id"]: one["metrics"] for one in records(scale)}
     paths = sorted((RESULTS / scale / "statistics").glob("*.npz"))
     assert paths

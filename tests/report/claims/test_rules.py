@@ -95,19 +95,19 @@ def published_table(name: str) -> Table:
     return {(row, column): value for row, found in rows.items() for column, value in found.items()}
 
 
-def test_every_claim_that_is_left_out_exists() -> None:
+def test_every_claim_that_is_left_out_exists():
     assert {*UNPUBLISHED} <= {*CLAIMS}
 
 
 @pytest.mark.parametrize("name", [name for name in CLAIMS if name not in UNPUBLISHED])
-def test_the_papers_own_values_satisfy_the_rule(name: str) -> None:
+def test_the_papers_own_values_satisfy_the_rule(name):
     predicate = CLAIMS[name][1].predicate
     assert predicate.metric is None  # published values are those of the columns
     assert verdict_on(name, published_table(name)) is Verdict.HOLDS
 
 
 @pytest.mark.parametrize("name", UNPUBLISHED)
-def test_only_rules_without_printed_values_are_left_out(name: str) -> None:
+def test_only_rules_without_printed_values_are_left_out(name):
     paper, claim = CLAIMS[name]
     if claim.predicate is None:
         assert claim.as_published
@@ -232,14 +232,14 @@ VIOLATIONS: dict[str, Table] = {
 @pytest.mark.parametrize(
     "name", [name for name, (_, claim) in CLAIMS.items() if claim.predicate is not None]
 )
-def test_a_table_that_violates_the_sentence_fails_the_rule(name: str) -> None:
+def test_a_table_that_violates_the_sentence_fails_the_rule(name):
     table = ASSUMED.get(name) or published_table(name)
     assert verdict_on(name, table) is Verdict.HOLDS
     assert {*VIOLATIONS[name]} <= {*table}
     assert verdict_on(name, {**table, **VIOLATIONS[name]}) is Verdict.FAILS
 
 
-def test_every_share_is_five_points_from_the_published_one() -> None:
+def test_every_share_is_five_points_from_the_published_one():
     """No limit is chosen with a measured value in hand."""
     printed = {
         "peters2019/single-sequence-medium": 66, "peters2019/single-sequence-high": 81,
@@ -336,7 +336,7 @@ SIMULATED = [
 
 
 @pytest.mark.parametrize("name", SIMULATED)
-def test_five_seeds_show_what_the_paper_prints_or_the_claim_names_more(name: str) -> None:
+def test_five_seeds_show_what_the_paper_prints_or_the_claim_names_more(name):
     """A power of 0.8, within the error of the simulation and of the measured deviations."""
     needed = CLAIMS[name][1].seeds_needed
     found = power(name, 5)
@@ -345,7 +345,7 @@ def test_five_seeds_show_what_the_paper_prints_or_the_claim_names_more(name: str
         assert power(name, min(needed, MOST)) >= 0.65 if needed <= MOST else found < 0.2
 
 
-def test_published_deviations_let_the_rules_of_table_2_decide() -> None:
+def test_published_deviations_let_the_rules_of_table_2_decide():
     """Table 2 of Peters et al. prints mean ± standard deviation of three runs."""
     published = load_experiment("peters2019/table2").published
     deviations = {

@@ -87,7 +87,7 @@ def test_rows_without_common_seeds_are_compared_by_welchs_test(a, b):
 
 
 @pytest.mark.parametrize("b", [[59.0, 60.1, 61.2], [63.0, 60.0, 61.0], [60.4, 61.5, 62.3]])
-def test_rows_with_common_seeds_are_compared_seed_by_seed(b: list[float]) -> None:
+def test_rows_with_common_seeds_are_compared_seed_by_seed(b):
     a = [60.0, 61.0, 62.0]
     paired = stats.ttest_rel(a, b, alternative="greater")
     expect(
@@ -97,7 +97,7 @@ def test_rows_with_common_seeds_are_compared_seed_by_seed(b: list[float]) -> Non
     )
 
 
-def test_seeds_of_different_versions_are_not_paired() -> None:
+def test_seeds_of_different_versions_are_not_paired():
     a, b = [60.0, 61.0, 62.0], [59.0, 60.1, 61.2]
     records = records_of({("a", "x"): a, ("b", "x"): b})
     mixed = [replace(one, epoch=int(one.row == "a")) for one in records]
@@ -105,14 +105,14 @@ def test_seeds_of_different_versions_are_not_paired() -> None:
     expect(judged(A_BEATS_B, mixed), float(welch.pvalue), float(np.mean(a) - np.mean(b)))
 
 
-def test_a_limit_is_tested_by_the_test_of_one_sample() -> None:
+def test_a_limit_is_tested_by_the_test_of_one_sample():
     values = [3.0, 5.0, 4.5]
     result = judged(Bound(rows=["a"], lowest=2.5), {("a", "x"): values})
     expected = stats.ttest_1samp(values, 2.5, alternative="greater")
     expect(result, float(expected.pvalue), float(np.mean(values)) - 2.5)
 
 
-def test_a_ratio_is_tested_as_a_sum() -> None:
+def test_a_ratio_is_tested_as_a_sum():
     a, b = np.array([3.0, 5.0, 4.5]), np.array([4.0, 5.5, 6.0])
     result = judged(
         Bound(rows=["a"], relative_to="b", lowest=0.5),
@@ -122,17 +122,17 @@ def test_a_ratio_is_tested_as_a_sum() -> None:
     expect(result, float(expected.pvalue), float(a.mean() / b.mean() - 0.5))
 
 
-def test_a_row_is_compared_with_itself_as_a_ratio_of_one() -> None:
+def test_a_row_is_compared_with_itself_as_a_ratio_of_one():
     result = judged(Bound(rows=["a"], relative_to="a", lowest=0.5), {("a", "x"): [3.0, 5.0, 4.5]})
     assert result.deciding.deciding.margin == pytest.approx(0.5)
 
 
-def test_a_ratio_to_zero_is_not_measured() -> None:
+def test_a_ratio_to_zero_is_not_measured():
     bound = Bound(rows=["a"], relative_to="b", lowest=0.5)
     assert judged(bound, exact(a=1.0, b=0.0)).verdict is Verdict.NOT_MEASURED
 
 
-def test_rows_without_variance_leave_the_test_of_the_others_alone() -> None:
+def test_rows_without_variance_leave_the_test_of_the_others_alone():
     """A column of zeros says nothing about the spread of other rows."""
     rows = experiment(["a", "b", "zero"])
     values: Values = {("a", "x"): [60.0, 61.0, 63.0], ("b", "x"): [59.5, 61.5, 62.0]}
@@ -141,7 +141,7 @@ def test_rows_without_variance_leave_the_test_of_the_others_alone() -> None:
     assert alone.p == beside.p
 
 
-def test_one_seed_decides_nothing() -> None:
+def test_one_seed_decides_nothing():
     result = judged(A_BEATS_B, {("a", "x"): [60.0], ("b", "x"): [50.0]})
     assert (result.verdict, result.p, result.seeds) == (Verdict.UNDECIDED, None, 1)
     assert result.reason == "one seed"
@@ -149,7 +149,7 @@ def test_one_seed_decides_nothing() -> None:
     assert (half.verdict, half.deciding.deciding.interval) == (Verdict.UNDECIDED, None)
 
 
-def test_equal_values_are_not_better() -> None:
+def test_equal_values_are_not_better():
     assert judged(A_BEATS_B, exact(a=50, b=50)).verdict is Verdict.FAILS
 
 
@@ -169,7 +169,7 @@ def test_a_baseline_far_below_the_papers_decides_neither_way(measured, decided, 
     assert bool(result.reason) is not decided
 
 
-def test_a_missing_cell_leaves_its_column_out() -> None:
+def test_a_missing_cell_leaves_its_column_out():
     of = experiment(columns=["x", "y"])
     values: Values = {**exact(a=2, b=1), ("a", "y"): [1.0]}
     result = judged(A_BEATS_B, values, of)
@@ -181,7 +181,7 @@ def test_a_missing_cell_leaves_its_column_out() -> None:
     assert (each.verdict, each.columns) == (Verdict.HOLDS, (1, 1, 2))
 
 
-def test_a_scale_is_judged_by_the_columns_that_it_plans() -> None:
+def test_a_scale_is_judged_by_the_columns_that_it_plans():
     of = experiment(columns=["x", "y"])
     of.scales["demo"].columns = {"x": []}
     result = judged(A_BEATS_B, exact(a=2, b=1), of)
@@ -189,7 +189,7 @@ def test_a_scale_is_judged_by_the_columns_that_it_plans() -> None:
     assert result.coverage
 
 
-def test_claims_without_a_predicate_are_not_unmeasured_ones() -> None:
+def test_claims_without_a_predicate_are_not_unmeasured_ones():
     claim, of = Claim("claim", "A claim.", "§1", "table9", as_published="as printed"), experiment()
     result = judge("paper2020", claim, of, MeasuredCells(of, "demo", []))
     assert result.verdict is Verdict.NO_PREDICATE
@@ -197,7 +197,7 @@ def test_claims_without_a_predicate_are_not_unmeasured_ones() -> None:
     assert (paper.measured, paper.unmeasured) == ((), (result,))
 
 
-def test_columns_of_a_metric_are_averaged_and_counted() -> None:
+def test_columns_of_a_metric_are_averaged_and_counted():
     of = experiment(columns=["x", "y", "z"])
     a, b = (9.0, 2.0, 1.0), (1.0, 1.0, 2.0)
     values: Values = {}
@@ -218,7 +218,7 @@ def test_columns_of_a_metric_are_averaged_and_counted() -> None:
     ("second", "verdict"),
     [([2.0] * 3, Verdict.HOLDS), ([-2.0] * 3, Verdict.FAILS), ([], Verdict.UNDECIDED)],
 )
-def test_a_claim_about_two_metrics_needs_both(second: list[float], verdict: Verdict) -> None:
+def test_a_claim_about_two_metrics_needs_both(second, verdict):
     of = experiment(columns=["x", "y"])
     of.columns[1] = replace(of.columns[1], metric="test/uas")
     first = {("a", "x"): [2.0] * 3, ("b", "x"): [1.0] * 3}
@@ -227,7 +227,7 @@ def test_a_claim_about_two_metrics_needs_both(second: list[float], verdict: Verd
     assert result.verdict is verdict
 
 
-def test_parts_are_joined_by_the_largest_p_and_by_bonferronis_correction() -> None:
+def test_parts_are_joined_by_the_largest_p_and_by_bonferronis_correction():
     of = experiment(columns=["x", "y"])
     of.columns[1] = replace(of.columns[1], metric="test/uas")
     noise = np.random.default_rng(0).normal(size=(4, 3))
@@ -242,7 +242,7 @@ def test_parts_are_joined_by_the_largest_p_and_by_bonferronis_correction() -> No
         assert result.p == pytest.approx(p if shift > 0 else 2 * p, rel=1e-6)
 
 
-def test_several_rows_are_refuted_by_the_largest_deficit() -> None:
+def test_several_rows_are_refuted_by_the_largest_deficit():
     """The test is Tukey's of SciPy on residuals of rows and seeds, and exact if all are equal."""
     rows, seeds = [*"abcd"], 3
     of, noise = experiment(rows), np.random.default_rng(3)
@@ -262,7 +262,7 @@ def test_several_rows_are_refuted_by_the_largest_deficit() -> None:
     assert found <= 200 * 0.05
 
 
-def test_the_choice_of_rows_gains_nothing_by_chance() -> None:
+def test_the_choice_of_rows_gains_nothing_by_chance():
     """Rows are chosen on validation data, on both sides: one in twenty tables may be wrong."""
     rows = [*"abcdef"]
     of = experiment([*rows, "base", "other"])
@@ -289,7 +289,7 @@ def test_the_choice_of_rows_gains_nothing_by_chance() -> None:
         ({"in_turn": True, "by": 1.5}, Verdict.FAILS),
     ],
 )
-def test_groups_of_rows_are_compared(options: dict[str, float], verdict: Verdict) -> None:
+def test_groups_of_rows_are_compared(options, verdict):
     of = experiment(["a", "b", "c", "d"])
     predicate = Order(better=["a", "b"], than=["c", "d"], **options)  # type: ignore[arg-type]
     assert judged(predicate, exact(a=5, b=2, c=3, d=1), of).verdict is verdict
@@ -302,7 +302,7 @@ def test_rows_that_may_be_worse_than_each_other_lie_close(distance, verdict):
     assert judged(predicate, exact(a=1, b=4, c=2), of).verdict is verdict
 
 
-def test_ensembles_are_compared_language_by_language() -> None:
+def test_ensembles_are_compared_language_by_language():
     of = experiment()
     of.columns[0].aggregate = "ensemble"
     a, b = [90.0, 80.0, 71.0, 60.5], [89.5, 79.0, 70.5, 60.0]
@@ -318,7 +318,7 @@ def test_ensembles_are_compared_language_by_language() -> None:
     assert result.deciding.deciding.languages
 
 
-def test_an_undecided_claim_names_what_would_be_seen() -> None:
+def test_an_undecided_claim_names_what_would_be_seen():
     values = {("a", "x"): [60.0, 61.0, 62.0], ("b", "x"): [59.0, 62.1, 60.2]}
     result = judged(A_BEATS_B, values)
     one = result.deciding.deciding
@@ -327,7 +327,7 @@ def test_an_undecided_claim_names_what_would_be_seen() -> None:
     assert "visible from" in result.certainty
 
 
-def test_lower_is_better_for_metrics_that_say_so() -> None:
+def test_lower_is_better_for_metrics_that_say_so():
     predicate = Order(better=["a"], than=["b"], metric="test/rep")
     values = exact(a=1, b=2)
     assert judged(predicate, values, metric="test/rep").verdict is Verdict.HOLDS
@@ -346,13 +346,13 @@ def test_lower_is_better_for_metrics_that_say_so() -> None:
         (Bound(rows=["a"], relative_to="b", highest=0.5), 2.5 / 4.5, Verdict.FAILS),
     ],
 )
-def test_bounds(predicate: Bound, left: float, verdict: Verdict) -> None:
+def test_bounds(predicate, left, verdict):
     result = judged(predicate, exact(a=2.5, b=4.5))
     assert result.verdict is verdict
     assert result.contrasts[0].left.value == pytest.approx(left)
 
 
-def test_a_row_is_chosen_on_validation_data() -> None:
+def test_a_row_is_chosen_on_validation_data():
     predicate = Bound(rows=["a", "b"], lowest=2, choose="dev/accuracy")
     records = records_of(exact(a=1, b=3))
     for best, verdict in (("a", Verdict.FAILS), ("b", Verdict.HOLDS)):
@@ -363,7 +363,7 @@ def test_a_row_is_chosen_on_validation_data() -> None:
     assert judged(predicate, records).verdict is Verdict.NOT_MEASURED
 
 
-def test_spread_compares_main_effects_of_a_two_way_analysis() -> None:
+def test_spread_compares_main_effects_of_a_two_way_analysis():
     of = experiment()
     of.rows = [Axis("big", {"1": [], "2": [], "3": []}), Axis("small", {"p": [], "q": []})]
     tables = np.random.default_rng(2).normal(np.array([0, 4, 9])[:, None, None], 2.0, (3, 2, 4))
@@ -383,7 +383,7 @@ def test_spread_compares_main_effects_of_a_two_way_analysis() -> None:
 
 
 @pytest.mark.parametrize("size", [0.0, 0.3, 1.0, 5.0])
-def test_equal_main_effects_are_seldom_told_apart(size: float) -> None:
+def test_equal_main_effects_are_seldom_told_apart(size):
     of, noise, found = experiment(), np.random.default_rng(5), 0
     of.rows = [Axis(name, {label: [] for label in "123"}) for name in ("first", "second")]
     steps = size * np.array([-1.0, 0.0, 1.0])
@@ -397,7 +397,7 @@ def test_equal_main_effects_are_seldom_told_apart(size: float) -> None:
     assert found <= 200 * 0.05 + 2 * (200 * 0.05 * 0.95) ** 0.5
 
 
-def test_the_evidence_has_measured_and_published_values_of_both_sides() -> None:
+def test_the_evidence_has_measured_and_published_values_of_both_sides():
     of = experiment()
     of.published.rows = {"a": {"x": 2.5}, "b": {"x": 1.25}}
     (contrast,) = judged(A_BEATS_B, exact(a=2, b=1), of).contrasts
@@ -408,7 +408,7 @@ def test_the_evidence_has_measured_and_published_values_of_both_sides() -> None:
     assert contrast.sentence == "x is 2.00 with a and 1.00 with b (published: 2.50 and 1.25)"
 
 
-def test_claims_are_laid_out_by_paper() -> None:
+def test_claims_are_laid_out_by_paper():
     measured = judged(A_BEATS_B, exact(a=2, b=1))
     unmeasured = judged(A_BEATS_B, {})
     (paper,) = claims_by_paper([measured, unmeasured])
@@ -417,7 +417,7 @@ def test_claims_are_laid_out_by_paper() -> None:
     assert paper.measured[0].experiment.anchor == "paper2020-table9"
 
 
-def test_claims_without_a_verdict_say_why_in_different_words() -> None:
+def test_claims_without_a_verdict_say_why_in_different_words():
     of, noise = experiment(columns=["x", "y"]), [60.0, 61.0, 65.0]
     of.scales, of.baseline = {"small": ScalePlan()}, "b"
     of.published.rows = {"b": {"x": 61.0}}
