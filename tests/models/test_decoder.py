@@ -4,7 +4,6 @@ from collections import Counter
 
 import pytest
 import torch
-import torch._inductor.config
 from plain_decoder import plain_decode
 from torch import Tensor
 from torch.func import functional_call
