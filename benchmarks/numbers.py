@@ -34,6 +34,7 @@ from repro.evaluation.metrics import metric_of
 from repro.report.cell import Cell
 from repro.report.claims import Judged, claims_by_paper, judge_claims
 from repro.report.matrix import SCALES, answers, claims_matrix
+from repro.report.significance import Comparer, compare_rows
 from repro.report.table import EARLIER, build_table
 from repro.results import Archive
 from repro.results.frame import frame_of, selected
@@ -56,6 +57,11 @@ _RESULT = re.compile(
 def archive_of(scale: str) -> Archive:
     """Open the committed results of a scale."""
     return Archive(ROOT / "results", scale)
+
+
+@cache
+def _comparer_of(scale: str) -> Comparer:
+    return Comparer(ROOT / "results", scale)
 
 
 @cache
@@ -91,7 +97,8 @@ def _cell(scale: str, artefact: str, row: str, column: str, kind: str = "measure
     if "/" in kind:
         columns = [replace(one, metric=kind) for one in experiment.columns]
         experiment = replace(experiment, columns=columns)
-    table = build_table(experiment, records, scale)
+    known = compare_rows(experiment, records, scale, _comparer_of(scale), compute=False)
+    table = build_table(experiment, records, scale, known)
     cells = {one.label: one.cells for one in (*table.rows, *table.other_rows)}[row]
     cell = cells[[one.name for one in experiment.columns].index(column)]
     texts = {"published": cell.published_text, "difference": cell.difference_text}
