@@ -2,8 +2,8 @@
 
 import json
 import sys
-import time
 import tarfile
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
