@@ -29,7 +29,7 @@ from repro.config.identity import NUISANCE, changes_numbers
 from repro.config.loading import group_choices, groups, load_yaml, yaml_problem
 from repro.config.overrides import SEARCH_PATH, is_hydras, is_swept, parse_override
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
-from repro.config.schema.registry import registered_schemas, run_class
+from repro.config.schema.registry import registered_schemas, run_class, schema_choices
 from repro.errors import UserError, require_utf8
 
 
@@ -48,9 +48,9 @@ def register_schemas() -> None:
     Plugins.instance().register(ExtensionSearchPath)
     store = ConfigStore.instance()
     store.store(name="schema", node=schema.RunConfig)
-    for group, options in registered_schemas().items():
-        for name, node in options.items():
-            store.store(group=group, name=f"base_{name}", node=node)
+    for group in registered_schemas():
+        for name, node in schema_choices(group).items():
+            store.store(group=group, name=name, node=node)
 
 
 # Folder of the files of one sweep, named by time and process ID.
@@ -102,8 +102,9 @@ def _sets_value(text: str, folders: set[str]) -> bool:
     chooses = "/" in name or item.package is not None or name in folders
     if chooses and not (item.is_delete() or isinstance(item.value(), str)):
         raise ConfigError(f"{text}: expected the name of a choice")
-    if chooses and item.value() == "???":  # Hydra lists the schemas among the choices
-        raise ConfigError(unknown_choice(f"{name}/???"))
+    # Hydra takes schemas, which have no values, for choices.
+    if chooses and item.value() in ("???", *schema_choices(name)):
+        raise ConfigError(unknown_choice(f"{name}/{item.value()}"))
     if is_hydras(text):
         return False
     if item.is_delete():

@@ -13,6 +13,7 @@ from omegaconf import BooleanNode, DictConfig, FloatNode, IntegerNode, ValueNode
 from omegaconf.errors import (
     ConfigAttributeError,
     ConfigKeyError,
+    MissingMandatoryValue,
     OmegaConfBaseException,
     ValidationError,
 )
@@ -60,6 +61,8 @@ def explain(error: BaseException) -> str:
             else:
                 problem = unknown_key(str(one.key), one.object_type)
             return f"{file[1]}.yaml: {problem}" if file else problem
+        if isinstance(one, MissingMandatoryValue):
+            return f"{one.full_key} has no value; expected {one.full_key}=VALUE"
         if isinstance(one, ValidationError) and isinstance(one.child_node, ValueNode):
             if isinstance(one.value, dict | DictConfig):
                 return f"{one.full_key} is a value, not a group; expected {one.full_key}=VALUE"

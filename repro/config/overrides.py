@@ -14,7 +14,7 @@ from hydra.errors import HydraException
 
 from repro.config.errors import ConfigError
 from repro.config.explain import unreadable
-from repro.config.schema.registry import registered_schemas
+from repro.config.schema.registry import schema_choices
 
 SEARCH_PATH = "hydra.searchpath"
 """Key of further folders of configuration files."""
@@ -69,8 +69,8 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
         elif isinstance(value, Glob):
             group = item.key_or_group
             # Hydra lists the schemas, which the choices extend, among the choices.
-            schemas = {f"base_{name}" for name in registered_schemas().get(group, {})}
-            known = sorted({*loader.get_group_options(group, overrides=folders)} - schemas)
+            options = {*loader.get_group_options(group, overrides=folders)}
+            known = sorted(options - schema_choices(group).keys())
             axes[key] = [f"{key}={name}" for name in value.filter(known)]
             if not axes[key]:
                 choices = ", ".join(known) or "none: it is no group"

@@ -32,6 +32,11 @@ def registered_schemas() -> dict[str, dict[str, type]]:
     return found
 
 
+def schema_choices(group: str) -> dict[str, type]:
+    """Return the schemas of a group by the names that defaults lists of YAML files use."""
+    return {f"base_{name}": node for name, node in registered_schemas().get(group, {}).items()}
+
+
 @cache
 def _run_classes() -> dict[Any, type[RunConfig]]:
     """Map the classes of tasks to their run classes.
