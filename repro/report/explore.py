@@ -23,6 +23,7 @@ from repro.results.frame import (
     averaged_over,
     column_of,
     frame_of,
+    hashable,
     pivoted,
     selected,
     text_of,
@@ -128,7 +129,8 @@ def _sorted(frame: pd.DataFrame, key: str) -> pd.DataFrame:
         raise ResultsError(f"--sort {key}: no run has it{meant(key, map(str, frame))}")
     descending = name == "finished" or ("/" in name and metric_of(name).higher_is_better)
     by = [one for one in (name, "run_id") if one in frame]
-    return frame.sort_values(by, ascending=[not descending, True][: len(by)], kind="stable")
+    ascending = [not descending, True][: len(by)]
+    return frame.loc[hashable(frame, by).sort_values(by, ascending=ascending, kind="stable").index]
 
 
 def _with_deviation(pivot: pd.DataFrame, metric: str) -> pd.DataFrame:

@@ -161,14 +161,14 @@ def significance_note(table: Table) -> str:
             untested.append(f"{row.label} ({', '.join(lacking)})" if tested else row.label)
     if not table.comparisons:
         return (
-            f"No marks of significance: paired tests against {baseline} need the run folders, "
-            "which are not on this machine."
+            f"No marks of significance: paired tests against {baseline} need statistics of "
+            "runs on the same corpus, which are not on this machine."
             if untested
             else ""
         )
     different = any(cell.significant for row in table.rows for cell in row.cells)
     names = "; ".join(untested)
-    rest = f" {UNTESTED} not tested, without the folders of the runs: {names}." if untested else ""
+    rest = f" {UNTESTED} not tested, without statistics of the runs: {names}." if untested else ""
     return (
         f"{f'{SIGN} differs' if different else 'No tested value differs'} from "
         f"{baseline}: p < {LEVEL} in approximate randomisation over the test examples. The test "

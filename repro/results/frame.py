@@ -1,5 +1,6 @@
 """Results as data frames, and their output as CSV."""
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,10 @@ FIRST = ("scale", "mapping", "loss", "seed")
 """Groups of settings that a reader looks at first."""
 _APART = ("scale", "corpus", "kind", "training.optimizer")
 """Columns over which no mean is taken."""
+
+
+_TOP_LEVEL_COMMA = re.compile(r",(?![^\[]*\])")
+"""Commas between the values of a filter, not those of a list."""
 
 
 def load(results_dir: Path | str | None = None, scale: str | None = None) -> "pd.DataFrame":
@@ -87,7 +92,7 @@ def parse_filter(text: str) -> tuple[str, set[str]]:
     key, equals, values = text.partition("=")
     if not equals:
         raise ResultsError(f"{text}: expected KEY=VALUE, as mapping.alpha=1.5 or scale=demo,small")
-    typed = values.split(",")
+    typed = _TOP_LEVEL_COMMA.split(values)
     wanted = {*typed}
     for one in typed:
         if key in ("mapping", "structure", "loss") and (name := declared_name(key, one)):
@@ -134,11 +139,17 @@ def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.Data
             raise ResultsError(f"no run has {name!r}")
     if metric in columns:
         raise ResultsError(f"{metric} is averaged; expected settings to average it by")
-    frame = frame.dropna(subset=[metric])
+    frame = hashable(frame.dropna(subset=[metric]), columns)
     apart = [name for name in _APART if name in frame and frame[name].nunique() > 1]
     groups = frame.groupby([*dict.fromkeys([*apart, *columns])], dropna=False)
     found = groups[metric].agg(["mean", "std", "count"])
     return found.rename(columns={"mean": metric}).reset_index()
+
+
+def hashable(frame: "pd.DataFrame", columns: Sequence[str]) -> "pd.DataFrame":
+    """Write the lists in some columns as text, by which rows can be grouped and sorted."""
+    lists = {name for name in columns if frame[name].map(lambda one: isinstance(one, list)).any()}
+    return frame.assign(**{name: frame[name].map(text_of) for name in lists})
 
 
 def averaged_over(frame: "pd.DataFrame", by: Sequence[str], names: Sequence[str]) -> list[str]:
@@ -155,6 +166,8 @@ def column_of(frame: "pd.DataFrame", key: str) -> str:
 
 def text_of(value: object) -> str:
     """Format a setting as it is typed in a filter; 1.0 becomes 1, which is equivalent."""
+    if isinstance(value, list):
+        return f"[{','.join(map(text_of, value))}]"
     if isinstance(value, bool) or value is None:
         return {None: "null", True: "true", False: "false"}[value]
     return f"{value:.12g}" if isinstance(value, float) else str(value)

@@ -332,6 +332,13 @@ def publish(results_dir: Path, record: Record) -> Path:
     return record_path(*place)
 
 
+def publish_again(folder: RunFolder) -> None:
+    """Publish the record of a finished run if its published file is missing."""
+    results_dir = folder.path.parents[2]
+    if not record_path(results_dir, folder.scale, folder.run_id).exists():
+        publish(results_dir, folder.read_record())
+
+
 def read_statistics(results_dir: Path, scale: str, run_id: str) -> dict[str, Array]:
     """Read the statistics of a run from its folder, or else from the copy beside its record.
 
@@ -346,7 +353,8 @@ def read_statistics(results_dir: Path, scale: str, run_id: str) -> dict[str, Arr
 def read_records(results_dir: Path, scale: str) -> list[Record]:
     """Read the records of all runs, sorted by name, including those only in run folders.
 
-    Damaged records are left out; a warning names their file.
+    Damaged records are left out, unless the folder of the run has an undamaged one; a warning names
+    their file.
 
     Raises:
         ResultsError: a file is not a record.
@@ -361,6 +369,14 @@ def read_records(results_dir: Path, scale: str) -> list[Record]:
             record = read_record(path)
             found[record.run_id] = record
         except DamagedFileError as error:
+            _log.warning("%s", error)
+        except ResultsError as error:
+            # The folder of the run, which comes later, has the record as well.
+            if (
+                path.parent.parent.name == "runs"
+                or not run_folder(results_dir, scale, path.stem).done.exists()
+            ):
+                raise
             _log.warning("%s", error)
     return [found[name] for name in sorted(found)]
 

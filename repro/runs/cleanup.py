@@ -8,7 +8,7 @@ from typing import Any
 from repro.results import RunFolder, read_records, recent_runs
 from repro.results.frame import parse_filter, text_of
 from repro.results.labels import age_text, counted
-from repro.results.store import read_settings
+from repro.results.store import publish_again, read_settings
 from repro.runs.display import read_sweep
 from repro.runs.locking import RunBusyError, is_claimed, remove_locked, run_lock, run_state
 from repro.runs.show import days_old, print_list
@@ -102,6 +102,8 @@ def remove(rows: Sequence[Row], weights: bool) -> list[int]:
                 elif weights:
                     freed.append(folder.remove_weights())
                 else:
+                    if folder.status == "done":
+                        publish_again(folder)
                     remove_locked(folder.path)
                     freed.append(row["bytes"])
         except RunBusyError as busy:

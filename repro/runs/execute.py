@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 from repro.results import ResultsError, RunFolder
+from repro.results.store import publish_again
 from repro.runs.job import Job, Outcome, is_finished, logged
 from repro.runs.locking import RunBusyError, run_lock
 from repro.training.logger import LOGGERS
@@ -27,6 +28,7 @@ def execute(run: Job, on_busy: Callable[[RunBusyError], None] | None = None) -> 
     without it, the outcome is ``"busy"``.
     """
     if is_finished(run.folder):
+        publish_again(run.folder)
         _log_history(run)
         return run.outcome("skipped")
     try:

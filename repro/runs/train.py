@@ -17,7 +17,7 @@ import torch
 from repro.atomic import atomic_path
 from repro.checksums import DamagedFileError
 from repro.config.compose import to_yaml
-from repro.config.errors import ConfigError
+from repro.config.errors import ConfigError, require_extra
 from repro.config.identity import changes_numbers, ensemble_id, settings
 from repro.config.schema import FenchelYoungLossConfig, RunConfig
 from repro.config.schema.mapping import UnboundedConfig
@@ -50,10 +50,11 @@ def check(run: Job) -> None:
     """Refuse a run whose corpus is malformed or leaves nothing to train on, before it has a folder.
 
     Raises:
-        ConfigError: a mapping or loss of the configuration does not exist.
+        ConfigError: a mapping or loss does not exist, or the logger needs a missing package.
         DataError: names file and line, or the setting that leaves no example.
     """
     config = run.config
+    require_extra(f"logger={config.logger.name}")
     if isinstance(config.mapping, UnboundedConfig):
         build_mapping(config.mapping)
     if isinstance(config.loss, FenchelYoungLossConfig):
@@ -253,8 +254,8 @@ def finish(
     )
     run.folder.write_record(record)
     run.folder.write_environment({**environment, "kernels": kernels_in_use()})
+    publish(run.config.results_path, record)  # before the mark: what is done is not done again
     run.folder.mark_done(summary)
-    publish(run.config.results_path, record)
 
 
 def ensemble_evaluation(task: str) -> EnsembleEvaluation:

@@ -360,6 +360,19 @@ def test_bad_input_is_one_clear_line(arguments, expected, capsys):
     assert printed.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", [["run"], ["run", "-m", "seed=1,2"]])
+def test_a_logger_without_its_package_is_refused_before_the_first_run(
+    command, tmp_path, monkeypatch, capsys
+):
+    def absent(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("repro.config.errors.version", absent)
+    assert main([*command, "logger=wandb", f"results_dir={tmp_path}"]) == 2
+    assert "logger=wandb needs wandb" in capsys.readouterr().err
+    assert not (tmp_path / "demo" / "runs").exists()
+
+
 @pytest.mark.parametrize("command", [["run"], ["run", "-m"], ["reproduce", "peters2019/table1"]])
 def test_a_missing_device_is_refused_before_the_first_run(command, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)

@@ -115,6 +115,23 @@ def test_runs_are_sorted_and_several_metrics_shown(results, make_record, capsysb
     assert main(["results", where, *pivot, "--sort", "dev/loss"]) == 2  # not in the pivot
 
 
+def test_runs_are_grouped_sorted_and_selected_by_lists(tmp_path, make_record, capsys):
+    for name, languages in (("one", ["drovan", "velisk"]), ("two", ["velisk"])):
+        publish(tmp_path, make_record(run_id=name, config={"task": {"languages": languages}}))
+    command = ["results", f"results_dir={tmp_path}", "--format", "csv"]
+    assert main([*command, "--pivot", "task.languages"]) == 0
+    groups = pd.read_csv(io.StringIO(capsys.readouterr().out))["task.languages"]
+    assert [*groups] == ["[drovan,velisk]", "[velisk]"]
+    for settings_of_runs, found in (
+        (["--sort", "task.languages"], ["one", "two"]),
+        (["task.languages=[velisk]"], ["two"]),
+        (["task.languages=[drovan,velisk],[velisk]"], ["one", "two"]),
+    ):
+        assert main([*command, *settings_of_runs]) == 0
+        table = pd.read_csv(io.StringIO(capsys.readouterr().out))
+        assert sorted(table["run_id"]) == found
+
+
 def test_a_pivot_names_what_it_averages_over_and_keeps_optimizers_apart(
     tmp_path, make_record, capsys
 ):

@@ -8,8 +8,9 @@ from executed import executed
 from stored_statistics import untimed
 
 from repro.checksums import DamagedFileError
+from repro.cli import main
 from repro.config.compose import compose_run
-from repro.results import ResultsError, RunFolder
+from repro.results import ResultsError, RunFolder, read_record, read_records, record_path
 from repro.runs.execute import execute, monitored
 from repro.runs.job import locate
 
@@ -131,3 +132,43 @@ def test_another_training_is_passed_over_and_replaced_by_the_run_itself(
     assert "not the progress of a training" in warning
     executed(compose_run([*summarizer, "decoding.beam_size=1"]))
     assert caplog.messages.count(warning) == 1
+
+
+def test_a_missing_published_record_is_written_again(copied, summarizer, capsys):
+    results = copied.path.parents[2]
+    published = record_path(results, "demo", copied.run_id)
+    kept = published.read_bytes()
+    published.unlink()
+    assert execute(locate(compose_run(summarizer))).status == "skipped"
+    assert published.read_bytes() == kept
+    published.unlink()
+    assert main(["runs", "remove", "state=done", f"results_dir={results}", "--yes"]) == 0
+    assert (published.read_bytes(), copied.path.exists()) == (kept, False)
+
+
+def test_a_kill_before_the_mark_of_a_finished_run_loses_no_record(tiny, monkeypatch):
+    class Killed(BaseException):
+        """End of the process."""
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    run = locate(compose_run(tiny))
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "mark_done", killed)
+        with pytest.raises(Killed):
+            execute(run)
+    published = record_path(run.config.results_path, "demo", run.run_id)
+    assert untimed(read_record(published)) == untimed(executed(run.config).read_record())
+
+
+def test_the_folder_of_a_run_replaces_a_torn_record(copied, caplog):
+    results = copied.path.parents[2]
+    published = record_path(results, "demo", copied.run_id)
+    (whole,) = read_records(results, "demo")
+    cut(published)
+    assert read_records(results, "demo") == [whole]
+    assert str(published) in caplog.text
+    copied.done.unlink()
+    with pytest.raises(ResultsError, match="not JSON"):
+        read_records(results, "demo")
