@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 import yaml
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import BooleanNode, DictConfig, FloatNode, IntegerNode, ValueNode
+from omegaconf import BooleanNode, DictConfig, FloatNode, IntegerNode, ListConfig, ValueNode
 from omegaconf.errors import (
     ConfigAttributeError,
     ConfigKeyError,
@@ -28,7 +28,10 @@ from repro.errors import meant
 
 CONFIG_ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
 """Errors that Hydra raises for refused overrides and configuration files."""
-_KINDS = {IntegerNode: "an integer", FloatNode: "a number", BooleanNode: "true or false"}
+_KINDS = {
+    IntegerNode: "an integer", FloatNode: "a number", BooleanNode: "true or false",
+    ListConfig: "a list, as [a,b]",
+}  # fmt: skip
 
 
 def explain(error: BaseException) -> str:
@@ -63,11 +66,12 @@ def explain(error: BaseException) -> str:
             return f"{file[1]}.yaml: {problem}" if file else problem
         if isinstance(one, MissingMandatoryValue):
             return f"{one.full_key} has no value; expected {one.full_key}=VALUE"
-        if isinstance(one, ValidationError) and isinstance(one.child_node, ValueNode):
+        if isinstance(one, ValidationError) and isinstance(one.child_node, ValueNode | ListConfig):
             if isinstance(one.value, dict | DictConfig):
                 return f"{one.full_key} is a value, not a group; expected {one.full_key}=VALUE"
             if type(one.child_node) in _KINDS:
-                return f"{one.full_key} is {one.value!r}; expected {_KINDS[type(one.child_node)]}"
+                found = "null" if one.value is None else repr(one.value)
+                return f"{one.full_key} is {found}; expected {_KINDS[type(one.child_node)]}"
     lines = [line for text in map(str, causes) for line in text.splitlines()]
     told = ": ".join(dict.fromkeys(line for line in lines if line and not line.startswith(" ")))
     key = getattr(causes[-1], "full_key", None)
