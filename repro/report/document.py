@@ -297,7 +297,9 @@ def _part(
     archive: Archive, comparer: Comparer, experiment: Experiment, renewed: bool
 ) -> Section | Absent:
     results_dir, scale = archive.results_dir, archive.scale
-    name, title, command = experiment.name, experiment.title, reproduce_command(experiment, scale)
+    name, title = experiment.name, experiment.title
+    changed = archive.changed.get(name, ())
+    command = reproduce_command(experiment, scale, changed)
     if scale not in experiment.scales:
         return Absent(name, title, f"has no {scale} scale", "")
     try:
@@ -312,7 +314,7 @@ def _part(
         if not experiment.computed:
             comparisons = compare_rows(experiment, records, scale, comparer, compute=renewed)
             table = build_table(experiment, records, scale, comparisons, failed)
-            return build_section(table, records, figure, undrawn)
+            return build_section(table, records, figure, undrawn, changed)
         if figure is None:
             return Absent(name, title, NEEDS_NO_RUN, command)
         origin = figure.data.origin
@@ -369,8 +371,12 @@ def build_section(
     records: Sequence[Measurement],
     figure: FigureView | None = None,
     undrawn: str = NOT_DRAWN,
+    changed: Sequence[str] = (),
 ) -> Section:
-    """Lay out one artefact from all its measurements at the scale of the table, in any order."""
+    """Lay out one artefact from all its measurements at the scale of the table, in any order.
+
+    ``changed`` are the settings in which its runs differ from what the artefact states.
+    """
     experiment, scale = table.experiment, table.scale
     grids, shown = tuple(table_grids(table)), experiment.kind == "table"
     measured = [cell for row in table.rows for cell in row.cells if cell.found]
@@ -385,6 +391,7 @@ def build_section(
     folded = tuple(filter(None, details))
     lacking = [one.name for one in experiment.columns if one.name not in table.columns_found]
     notes = [
+        f"Changed settings: {', '.join(changed)}." if changed else "",
         f"No value at this scale: {', '.join(lacking)}." if shown and lacking else "",
         *experiment.scales[scale].notes,
         *experiment.notes,
@@ -410,7 +417,7 @@ def build_section(
         details=(*(() if shown else grids), *folded),
         figure=figure,
         facts=(
-            ("command", reproduce_command(experiment, scale)),
+            ("command", reproduce_command(experiment, scale, changed)),
             *([] if figure is None else [("shown", figure.run)]),
             *_metric_facts(table),
             *provenance_items(records),

@@ -1,5 +1,6 @@
 """Provenance of the values of one artefact: corpora, machines, versions, commits, runs."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 
 from repro.config.experiment import Experiment
@@ -42,9 +43,10 @@ def provenance_items(records: Sequence[Measurement]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in items if value.strip()]
 
 
-def reproduce_command(experiment: Experiment, scale: str) -> str:
-    """Return the command that reproduces an artefact."""
-    return f"make reproduce-{experiment.name.replace('/', '-')} SCALE={scale}"
+def reproduce_command(experiment: Experiment, scale: str, changed: Sequence[str] = ()) -> str:
+    """Return the command that reproduces an artefact, with ``changed`` settings."""
+    settings = f" ARGS={shlex.quote(shlex.join(changed))}" if changed else ""
+    return f"make reproduce-{experiment.name.replace('/', '-')} SCALE={scale}{settings}"
 
 
 def scale_banner(scale: str) -> str:

@@ -4,7 +4,6 @@ from string import ascii_lowercase
 
 from repro.report.document import Section
 from repro.report.grid import Grid
-from repro.report.provenance import reproduce_command
 from repro.report.table import MARKS
 
 _ESCAPES = {
@@ -67,7 +66,7 @@ def latex_table(section: Section) -> str:
     parts = [grid.of_columns(part) for grid in section.grids for part in grid.parts(_LINE, _GAP)]
     blocks = "\n\n\\medskip\n\n".join([*(latex_grid(part) for part in parts), *below])
     return (
-        f"% {reproduce_command(section.experiment, section.table.scale)}\n"
+        f"% {dict(section.facts)['command']}\n"
         "% needs \\usepackage{booktabs,xcolor}\n"
         f"\\begin{{table}}\n\\centering\n\\caption{{{words}}}\n"
         f"\\label{{tab:{section.anchor}}}\n{blocks}\n\\end{{table}}\n"

@@ -121,7 +121,7 @@ class Archive:
         fresh: bool = False,
     ) -> None:
         self.results_dir, self.scale, self.fresh = results_dir, scale, fresh
-        self._extra = {
+        self.changed = {
             name: [item for item in overrides if changes_numbers(item)]
             for name, overrides in (extra or {}).items()
         }
@@ -167,7 +167,7 @@ class Archive:
         return self._found[overrides]
 
     def _overrides(self, run: PlannedRun) -> tuple[str, ...]:
-        return (*run.overrides, *self._extra.get(run.experiment, ()))
+        return (*run.overrides, *self.changed.get(run.experiment, ()))
 
     def _matches(self, overrides: tuple[str, ...], known: Mapping[str, Any]) -> bool:
         """Return whether settings with dotted keys are those that overrides compose."""

@@ -3,6 +3,7 @@ import csv
 import hashlib
 import io
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -95,6 +96,15 @@ def hostile(make_record: Make) -> Section:
     record = make_record(**dict.fromkeys(names, HOSTILE))
     language = replace(record, metric=f"test/accuracy/{HOSTILE.replace('/', '')}")
     return build_section(build_table(experiment, [record, language], "full"), [record, language])
+
+
+def test_changed_settings_are_part_of_the_command_and_the_first_note(experiment, records):
+    changed = ["training.max_epochs=1", "name=two words"]
+    section = build_section(build_table(experiment, records, "full"), records, changed=changed)
+    command = dict(section.facts)["command"]
+    assert shlex.split(shlex.split(command)[-1].removeprefix("ARGS=")) == changed
+    assert "training.max_epochs=1" in section.notes[0]
+    assert latex_table(section).startswith(f"% {command}\n")
 
 
 def test_html_shows_numbers_provenance_and_command(section):
