@@ -99,12 +99,14 @@ def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[s
     """Add Hydra's ``--config-dir`` to overrides, as an entry of ``hydra.searchpath``.
 
     Raises:
-        ConfigError: the overrides set a search path as well.
+        ConfigError: the overrides set a search path as well, or there is no such folder.
     """
     if config_dir is None:
         return [*overrides]
     if any(parse_override(item).key_or_group == SEARCH_PATH for item in overrides):
         raise ConfigError(f"--config-dir and {SEARCH_PATH}: name all folders in the latter")
+    if not Path(config_dir).is_dir():
+        raise ConfigError(f"--config-dir {config_dir}: there is no such folder")
     path = in_quotes(f"file://{Path(config_dir).resolve()}")
     return [*overrides, f"{SEARCH_PATH}=[{path}]"]
 

@@ -83,7 +83,7 @@ def test_quotes_that_a_message_proposes_are_read(folder):
 def test_further_folders_of_choices_are_checked(option, tmp_path, capsys):
     (tmp_path / "mapping").mkdir()
     (tmp_path / "mapping" / "mine.yaml").write_text(MINE)
-    further = ["-cd", str(tmp_path)]
+    further = [option, str(tmp_path)]
     if option == "hydra":
         further = [f"hydra.searchpath=['file://{tmp_path}']"]
     for override, expected in (
@@ -93,6 +93,10 @@ def test_further_folders_of_choices_are_checked(option, tmp_path, capsys):
         assert main(["run", override, "seed=-1", *further]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert expected in line
+    if option != "hydra":
+        assert main(["run", option, str(tmp_path / "absent")]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert str(tmp_path / "absent") in line
 
 
 @pytest.mark.parametrize("option", ["hydra", "-cd"])
@@ -101,7 +105,7 @@ def test_further_folders_are_searched_in_sweeps(option, tmp_path, capsys):
     (tmp_path / "mapping" / "mine.yaml").write_text(MINE)
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment" / "seeds.yaml").write_text(EXPERIMENT)
-    further = ["-cd", str(tmp_path)]
+    further = [option, str(tmp_path)]
     if option == "hydra":
         further = [f"hydra.searchpath=['file://{tmp_path}']"]
     for sweep, planned in (
