@@ -57,7 +57,7 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
         loader: finds the choices that a ``glob`` matches.
 
     Raises:
-        ConfigError: an override cannot be read, is an interval, or matches no choice.
+        ConfigError: an override cannot be read, is an interval, or has no values.
     """
     parsed = [parse_override(text) for text in overrides]
     folders = [text for text in overrides if text.startswith(SEARCH_PATH)]
@@ -77,6 +77,8 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
                 raise ConfigError(f"{text} matches no choice of {group} ({choices})")
         elif item.is_discrete_sweep():
             axes[key] = [f"{key}={one}" for one in item.sweep_string_iterator()]
+            if not axes[key]:
+                raise ConfigError(f"{text} has no values")
         else:
             raise ConfigError(
                 f"{text}: an interval has no list of values; expected KEY=VALUE,VALUE, or "

@@ -45,6 +45,7 @@ SWEPT = {
     "mapping=glob(*smax)": "matches no choice of mapping",
     "seed=glob(*)": "matches no choice of seed",
     "seed=interval(1,2)": "an interval has no list of values",
+    "seed=range(1,1)": "seed=range(1,1) has no values",
 }
 UNREADABLE = {
     "seed=choice(1": "expected KEY=VALUE",
