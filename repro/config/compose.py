@@ -25,9 +25,9 @@ from yaml import YAMLError
 from repro.config import schema
 from repro.config.errors import ConfigError
 from repro.config.explain import CONFIG_ERRORS, explain, setting_types, unknown_choice, unknown_key
-from repro.config.identity import NUISANCE, changes_numbers
+from repro.config.identity import NUISANCE, SEARCH_PATH, changes_numbers
 from repro.config.loading import group_choices, groups, load_yaml, yaml_problem
-from repro.config.overrides import SEARCH_PATH, is_hydras, is_swept, parse_override
+from repro.config.overrides import is_hydras, is_swept, parse_override
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
 from repro.config.schema.registry import registered_schemas, run_class, schema_choices
 from repro.errors import UserError, require_utf8

@@ -13,6 +13,9 @@ from repro.version import NUMERIC_EPOCH
 NUISANCE = frozenset({"hardware", "logger", "data_dir", "results_dir", "fail_fast", "name"})
 """Top-level keys that say where a run is computed and stored, not what it computes."""
 
+SEARCH_PATH = "hydra.searchpath"
+"""Key of further folders of configuration files, which decide what the name of a choice means."""
+
 
 def changes_numbers(override: str) -> bool:
     """Return whether an override of ``repro run`` may change what the run computes."""

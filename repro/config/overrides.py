@@ -14,10 +14,9 @@ from hydra.errors import HydraException
 
 from repro.config.errors import ConfigError
 from repro.config.explain import unreadable
+from repro.config.identity import SEARCH_PATH
 from repro.config.schema.registry import schema_choices
 
-SEARCH_PATH = "hydra.searchpath"
-"""Key of further folders of configuration files."""
 _FOLDER = re.compile(r"\+{0,2}(results_dir|data_dir|data\.folder)=.+", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z_./][\w./-]*", re.ASCII)
 """Texts that Hydra reads as they are."""

@@ -2,19 +2,21 @@
 
 import hashlib
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from repro.atomic import atomic_write_json
-from repro.config.identity import changes_numbers
+from repro.config.identity import SEARCH_PATH, changes_numbers
 from repro.errors import ResultsError
 from repro.results.files import read_object
 from repro.results.layout import scale_dir
 from repro.results.record import from_dict
 
 SEED = "seed"
+_HYDRA = re.compile(r"hydra[./]")
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,15 @@ def swept(
     """Describe a multirun, whose runs override the same keys in the same order."""
     pairs = ([item.split("=", 1) for item in one if "=" in item] for one in overrides)
     typed = [
-        {k: v for k, v in one if changes_numbers(k) and k.split(".")[0] != "hydra"} for one in pairs
+        # What else belongs to Hydra says how a sweep is run.
+        {k: v for k, v in one if k == SEARCH_PATH or (changes_numbers(k) and not _HYDRA.match(k))}
+        for one in pairs
     ]
     values = {key: list(dict.fromkeys(one.get(key, "") for one in typed)) for key in typed[0]}
     axes = {key: found for key, found in values.items() if len(found) > 1}
     words = [f"{key}={','.join(found)}" for key, found in values.items()]
     digest = hashlib.sha256(json.dumps(sorted(words)).encode()).hexdigest()[:6]
+    words += [f"name={name}"] if name else []
     runs = zip(run_ids, typed, strict=True)
     by_run = {run: {key: one.get(key, "") for key in axes} for run, one in runs}
     return Sweep(name or digest, scale, shlex.join(["repro", "run", "-m", *words]), axes, by_run)

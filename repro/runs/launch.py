@@ -24,7 +24,8 @@ from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig
 
 from repro.config.compose import compose_run, explained, hydra_application, to_run_config
-from repro.config.overrides import SEARCH_PATH, combinations
+from repro.config.identity import SEARCH_PATH
+from repro.config.overrides import combinations
 from repro.errors import say
 from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.labels import counted

@@ -22,7 +22,7 @@ def test_a_sweep_knows_its_axes_and_runs(tmp_path):
     spaced = swept(
         [["task.shown=[a b]", f"seed={seed}"] for seed in (1, 2)], ["a", "b"], "demo", "s"
     )
-    assert shlex.split(spaced.command)[3:] == ["task.shown=[a b]", "seed=1,2"]
+    assert shlex.split(spaced.command)[3:] == ["task.shown=[a b]", "seed=1,2", "name=s"]
     write_sweep(tmp_path, sweep)
     assert read_sweeps(tmp_path, "demo") == [sweep]
     assert read_sweeps(tmp_path, "full") == []
@@ -35,6 +35,14 @@ def test_the_same_sweep_has_the_same_name_and_a_given_name_counts(tmp_path):
     assert swept(RUNS[:2], ["a", "b"], "demo", None).name != first.name
     named = swept([[*one, "name=alphas"] for one in RUNS], ["a", "b", "c", "d"], "demo", "alphas")
     assert (named.name, named.axes) == ("alphas", first.axes)
+    assert named.command == f"{first.command} name=alphas"
+    elsewhere = [
+        swept([[*one, f"hydra.searchpath=['file:///{folder}']", "hydra.verbose=true"]
+               for one in RUNS], ["a", "b", "c", "d"], "demo", None)
+        for folder in ("one", "two")
+    ]  # fmt: skip
+    assert len({first.name, *(one.name for one in elsewhere)}) == 3
+    assert shlex.split(elsewhere[1].command)[-1] == "hydra.searchpath=['file:///two']"
     write_sweep(tmp_path, named)
     assert [one.name for one in read_sweeps(tmp_path, "demo", "alphas")] == ["alphas"]
     with pytest.raises(ResultsError, match="no sweep 'beta' at demo scale; there are alphas"):
