@@ -74,6 +74,8 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins():
     small = ["task=nmt", "scale=small"]
     assert compose_run(small).training.optimizer == "adam"
     assert compose_run([*small, "training=opennmt"]).training.optimizer == "sgd"
+    demo = ["task=nmt", "scale=demo"]
+    assert compose_run([*demo, "training=opennmt"]).training.optimizer == "adam"
 
 
 @pytest.mark.parametrize(

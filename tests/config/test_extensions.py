@@ -1,9 +1,11 @@
 """Folders beside the checkout that add settings, experiments and modules."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
 from repro.cli import main
 from repro.config import ConfigError
@@ -47,6 +49,32 @@ def test_a_choice_of_a_group_may_lie_in_an_extension(extension):
     write(extension / "conf" / "mapping" / "mild.yaml", MILD)
     assert {"mild", "softmax"} <= set(group_choices("mapping"))
     assert compose_run(["mapping=mild"]).mapping == EntmaxConfig(name="entmax", alpha=1.125)
+
+
+@pytest.mark.parametrize("scale", group_choices("scale"))
+@pytest.mark.parametrize("task", group_choices("task"))
+def test_a_training_of_an_extension_keeps_its_values_at_every_scale(extension, task, scale):
+    chosen = compose_run([f"task={task}", "scale=full"]).training
+    mine = replace(
+        chosen,
+        optimizer="sgd",
+        learning_rate=0.5,
+        batch_size=7,
+        max_epochs=2,
+        max_steps=11,
+        min_learning_rate=0.25,
+        schedule="decay_if_not_best",
+        decay=0.75,
+        decay_from=3,
+        patience=5,
+        validate_every=1,
+        validate_every_steps=13,
+    )
+    text = OmegaConf.to_yaml(OmegaConf.structured(mine))
+    write(extension / "conf/training/mine.yaml", f"defaults: [base_training, _self_]\n{text}")
+    run = compose_run([f"task={task}", "training=mine", f"scale={scale}"])
+    assert run.training == mine
+    assert run.scale.name == scale
 
 
 def test_a_file_that_has_changed_is_read_again(extension):
