@@ -236,16 +236,19 @@ class Experiment:
         """List the labels of the rows, the last axis varying fastest."""
         return [ROW_SEPARATOR.join(labels) for labels in product(*(a.values for a in self.rows))]
 
+    def row_overrides(self) -> dict[str, list[str]]:
+        """Map each row to its own overrides, without those of a scale."""
+        cells = product(*(axis.values.values() for axis in self.rows))
+        rows = zip(self.row_labels(), cells, strict=True)
+        return {label: [*chain(*lists)] for label, lists in rows}
+
     def rows_at(self, scale: str) -> list[str]:
         """List the labels of the rows that a scale runs, in the order of all rows."""
         return list(self.row_overrides_at(scale))
 
     def row_overrides_at(self, scale: str) -> dict[str, list[str]]:
         """Map each row that a scale runs to its overrides, those of the scale last."""
-        cells = product(*(axis.values.values() for axis in self.rows))
-        rows = zip(self.row_labels(), cells, strict=True)
-        every = {label: [*chain(*lists)] for label, lists in rows}
-        patterns = self.scales[scale].rows
+        every, patterns = self.row_overrides(), self.scales[scale].rows
         if patterns is None:
             return every
         return {

@@ -92,6 +92,49 @@ def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
                 yield from (replace(first, value=value) for value in grid)
 
 
+def refuse_relabelled(
+    experiment: Experiment, scale: str, runs: Sequence[PlannedRun], extra: Sequence[str]
+) -> None:
+    """Refuse further overrides that change what the labels of planned runs state.
+
+    Labels state the settings of rows, columns, tuned values and seeds. Those of the base and the
+    scale may be changed; an override that every run states already changes nothing.
+
+    Args:
+        experiment: the artefact.
+        scale: scale of the runs.
+        runs: those known before any has run (:func:`plan_runs`), or some of them.
+        extra: the further overrides.
+
+    Raises:
+        ConfigError: an override contradicts a label.
+    """
+    rows = experiment.row_overrides()
+    columns = {one.name: one.overrides for one in experiment.columns}
+    places = {"seed": "itself"}
+    for run in runs:
+        places |= dict.fromkeys(_typed(rows[run.row]), "in its rows")
+        places |= dict.fromkeys(_typed(columns[run.column]), "in its columns")
+        places |= {run.setting: "by tuning"} if run.setting else {}
+    # Runs of a tuned cell with other seeds than the first are planned later.
+    every = [
+        {**_typed(run.overrides), "seed": seed}
+        for run in runs
+        for seed in experiment.seeds_at(scale, run.column)
+    ]
+    for item in map(parse_override, extra):
+        key, value = item.key_or_group, item.value()
+        if key in places and not all(key in one and _agree(value, one[key]) for one in every):
+            choice = "choose --columns, or " if places[key] == "in its columns" else ""
+            sets = f"{experiment.name} sets {key} {places[key]}"
+            raise ConfigError(f"{item.input_line}: {sets}; {choice}use `repro run`")
+
+
+def _typed(overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the values of overrides by key or group; the last one of a key wins."""
+    return {item.key_or_group: item.value() for item in map(parse_override, overrides)}
+
+
 def planned(overrides: Sequence[str]) -> dict[str, Any]:
     """Compose the settings of a run, with dotted keys.
 
@@ -152,9 +195,8 @@ def stated(overrides: Sequence[str]) -> dict[str, Any]:
 
     Of a choice this is the name in its file: ``loss=cross_entropy`` has the name softmax.
     """
-    typed = {item.key_or_group: item.value() for item in map(parse_override, overrides)}
     found = dict[str, Any]()
-    for key, value in typed.items():
+    for key, value in _typed(overrides).items():
         if key in ("mapping", "structure", "loss"):
             if (name := declared_name(key, str(value))) is not None:
                 found[f"{key}.name"] = name

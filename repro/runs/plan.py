@@ -12,7 +12,7 @@ from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
 from repro.config.identity import flattened, settings, training_id
 from repro.config.overrides import is_hydras
-from repro.config.planning import plan_runs
+from repro.config.planning import plan_runs, refuse_relabelled
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
 from repro.results import Archive, Record, RunFolder, list_runs, runs_dir
@@ -67,13 +67,15 @@ def plan(
         ConfigError: no such artefact or scale, or a setting is refused.
     """
     extra = [item for item in extra if not is_hydras(item)]
-    planned = {name: [*dict.fromkeys(plan_runs(load_experiment(name), scale))] for name in names}
+    experiments = {name: load_experiment(name) for name in names}
+    planned = {name: [*dict.fromkeys(plan_runs(experiments[name], scale))] for name in names}
     composed = cache(lambda overrides: compose_run([*overrides, *extra]))  # artefacts share runs
     first = next((run.overrides for runs in planned.values() for run in runs), (f"scale={scale}",))
+    results_dir = composed(first).results_path
+    for name, experiment in experiments.items():
+        refuse_relabelled(experiment, scale, planned[name], extra)
     changes = dict.fromkeys(names, extra)
-    archive, any_version = (
-        Archive(composed(first).results_path, scale, changes, only) for only in (fresh, False)
-    )
+    archive, any_version = (Archive(results_dir, scale, changes, only) for only in (fresh, False))
     whole = cache(lambda path: RunFolder(path).status == "done")
     plans, every = [], dict[str, RunConfig]()
     for name, runs in planned.items():

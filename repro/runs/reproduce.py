@@ -9,7 +9,7 @@ from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment, load_experiment
 from repro.config.overrides import is_hydras
-from repro.config.planning import PlannedRun, plan_runs
+from repro.config.planning import PlannedRun, plan_runs, refuse_relabelled
 from repro.results import Archive, Record, RunFolder, figure_path, require_writable, run_folder
 from repro.results.cells import following_runs
 from repro.runs.environment import describe_versions, source_commit
@@ -47,8 +47,8 @@ def reproduce(
     Args:
         names: artefacts, each as ``<paper>/<artefact>``; at least one.
         scale: ``demo``, ``small``, ``subset`` or ``full``.
-        overrides: further overrides, for example ``["data_dir=...", "hardware=cuda"]``; those of
-            ``hydra`` configure the launcher.
+        overrides: further overrides, for example ``["data_dir=...", "hardware=cuda"]``, none of
+            which changes what labels state; those of ``hydra`` configure the launcher.
         columns: columns whose runs to execute; None for all.
         fresh: repeat runs recorded under an earlier numeric epoch.
         dry_run: only list the runs of the first round.
@@ -69,6 +69,8 @@ def reproduce(
         work = _Work([load_experiment(name) for name in names], scale, columns)
         first = next((run.overrides for run in work.runs), (f"scale={scale}",))
         results_dir = compose_run([*first, *extra]).results_path
+        for experiment in work.experiments:
+            refuse_relabelled(experiment, scale, work.plans[experiment.name], extra)
         require_writable(results_dir)
         changes = {name: extra for name in names}
         outcomes: list[Outcome] = []

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from slurm_node import slurm_node, why_not
 from stored_statistics import untimed
+from three_runs import add_table
 
 from repro.config.compose import compose_run
 from repro.results import RunFolder, list_runs
@@ -69,10 +70,9 @@ def wait_for_a_checkpoint(results: Path, but: Path) -> RunFolder:
 
 
 @pytest.mark.parametrize("how", ["requeue", "time limit"])
-def test_a_table_with_a_requeued_and_a_failing_job(how, start, tmp_path):
-    table = ["reproduce", "peters2019/table1", "scale=demo", "--columns", "medium (avg.)"]
-    long = ["mapping.alpha=1.5", "loss.alpha=1.5", "training.max_epochs=70"]  # one row, three seeds
-    sweep = start(*table, *SLURM, *long)
+def test_a_table_with_a_requeued_and_a_failing_job(how, start, tmp_path, monkeypatch):
+    table = add_table(tmp_path, monkeypatch)
+    sweep = start("reproduce", table, *SLURM, "training.max_epochs=70")
     while not list(tmp_path.glob("demo/sweeps/*/array-0.json")):
         assert sweep.poll() is None, sweep.communicate()
         time.sleep(0.1)
@@ -146,11 +146,12 @@ def test_fail_fast_leaves_the_runs_that_wait(start, tmp_path):
     assert jobs[2].folder.status == "absent"
 
 
-def test_a_detached_table_goes_on_to_its_report_without_a_job_that_was_killed(start, tmp_path):
-    table = ["reproduce", "peters2019/table1", "scale=demo", "--columns", "medium (avg.)"]
-    short = ["mapping.alpha=1.5", "loss.alpha=1.5", "training.max_epochs=1"]
+def test_a_detached_table_goes_on_to_its_report_without_a_job_that_was_killed(
+    start, tmp_path, monkeypatch
+):
+    table = add_table(tmp_path, monkeypatch)
     alone = "hydra.launcher.array_parallelism=1"
-    sweep = start(*table, *SLURM, *short, alone, "--detach")
+    sweep = start("reproduce", table, *SLURM, "training.max_epochs=1", alone, "--detach")
     report, errors = sweep.communicate(timeout=200)
     assert sweep.returncode == 0, errors
     assert report == ""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from executed import executed
+from three_runs import add_table
 
 from repro.config.compose import compose_run
 from repro.results import RunFolder
@@ -25,6 +26,12 @@ SUMMARIZER = [
 def tiny(tmp_path: Path) -> list[str]:
     """Overrides of a run that takes about a second."""
     return [f"results_dir={tmp_path}", *TINY]
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Name of a table of three runs."""
+    return add_table(tmp_path, monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -42,14 +42,13 @@ def test_a_run_that_ended_without_a_word_is_a_failure(tiny, monkeypatch):
     assert main(["run", "-m", *tiny, *SHORT, "seed=1,2"]) == 1
 
 
-def test_reproduce_uses_the_launcher_that_it_is_given(tiny, tmp_path):
-    table = ["reproduce", "peters2019/table1", "--columns", "medium (avg.)", *tiny, *SHORT]
-    one_row = ["mapping.alpha=1.5", "loss.alpha=1.5"]
-    assert main([*table, *one_row, "hydra/launcher=basic", "-q"]) == 0
-    assert statuses(tmp_path) == ["done", "done"]
-    one_by_one = [*table, *one_row, "hydra.launcher.parallel_runs=1", "-q"]
+def test_reproduce_uses_the_launcher_that_it_is_given(table, tiny, tmp_path):
+    command = ["reproduce", table, *tiny, *SHORT]
+    assert main([*command, "hydra/launcher=basic", "-q"]) == 0
+    assert statuses(tmp_path) == ["done"] * 3
+    one_by_one = [*command, "hydra.launcher.parallel_runs=1", "-q"]
     assert main(one_by_one) == 0  # nothing is left to do
-    assert main([*table, "hydra.launcher.job=1"]) == 2  # no such setting
+    assert main([*command, "hydra.launcher.job=1"]) == 2  # no such setting
 
 
 @pytest.mark.skipif(without("hydra_plugins.hydra_optuna_sweeper"), reason="no Optuna sweeper here")

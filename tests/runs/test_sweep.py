@@ -192,11 +192,10 @@ def test_a_killed_sweep_is_shown_and_ends_with_the_records_of_an_uninterrupted_o
         assert comparable(left.path) == comparable(right.path)
 
 
-def table_command(tiny: list[str], results: Path, *settings: str) -> list[str]:
-    """Return the command of three rows of a table, which differ in the mapping."""
-    rows = ["loss.alpha=1.5", "seed=1", "hardware.threads=1", f"results_dir={results}"]
-    table = ["peters2019/table1", "--columns", "medium (avg.)"]
-    return ["reproduce", *table, *tiny, *rows, *settings]
+@pytest.fixture
+def reproduction(tiny: list[str], table: str) -> list[str]:
+    """Command of a table of three runs."""
+    return ["reproduce", table, *tiny, "hardware.threads=1"]
 
 
 def wait_for_claims(results: Path, number: int, rows: int = 0) -> dict[int, RunFolder]:
@@ -216,12 +215,12 @@ def wait_for_claims(results: Path, number: int, rows: int = 0) -> dict[int, RunF
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_workers_keep_a_checkpoint_and_end_with_their_leader(tiny, tmp_path, number):
+def test_workers_keep_a_checkpoint_and_end_with_their_leader(reproduction, tmp_path, number):
     # The signal comes within an epoch of many batches, which has rows, before any checkpoint is
     # due: only the stop writes one.
     long = ("hardware.parallel_runs=2", "training.max_epochs=5000", "training.min_learning_rate=0",
             "training.validate_every_steps=7", "training.batch_size=1")  # fmt: skip
-    leader = start(*table_command(tiny, tmp_path, *long))
+    leader = start(*reproduction, *long)
     runs = wait_for_claims(tmp_path, 2, rows=2).values()
     steps = {run.run_id: run.read_history()[-1]["step"] for run in runs}
     os.kill(leader.process.pid, number)
@@ -239,7 +238,7 @@ def test_workers_keep_a_checkpoint_and_end_with_their_leader(tiny, tmp_path, num
     assert any(progress.batch > 0 for progress in stopped.values())
 
 
-def test_a_killed_worker_fails_its_own_run_only(tiny, tmp_path, capsys):
+def test_a_killed_worker_fails_its_own_run_only(reproduction, tmp_path, capsys):
     def kill_one() -> None:
         pid, run = next(iter(wait_for_claims(tmp_path, 1).items()))
         os.kill(pid, signal.SIGKILL)
@@ -249,7 +248,7 @@ def test_a_killed_worker_fails_its_own_run_only(tiny, tmp_path, capsys):
     settings = ("hardware.parallel_runs=2", "training.max_epochs=5", EAGER)
     killer = Thread(target=kill_one)
     killer.start()
-    assert main(table_command(tiny, tmp_path, *settings)) == 1
+    assert main([*reproduction, *settings]) == 1
     killer.join()
     printed = capsys.readouterr()
     assert "1 of 3 runs failed" in printed.err
@@ -280,8 +279,8 @@ def test_two_processes_share_the_runs_of_one_sweep(tiny, tmp_path):
         assert sorted(ended) == sorted(run.run_id for run in runs)
 
 
-def test_what_a_killed_command_left_is_done_by_another(tiny, tmp_path):
-    command = table_command(tiny, tmp_path, "training.max_epochs=5", EAGER)
+def test_what_a_killed_command_left_is_done_by_another(reproduction, tmp_path):
+    command = [*reproduction, "training.max_epochs=5", EAGER]
     sweeps = [forked.start(*command, environment=WIDE) for _ in range(2)]
     claims = wait_for_claims(tmp_path, 2)
     killed = next(sweep for sweep in sweeps if sweep.process.pid in claims)

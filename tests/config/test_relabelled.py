@@ -1,0 +1,80 @@
+"""Overrides of a reproduction change no setting that a label states."""
+
+import pytest
+
+from repro.cli import main
+from repro.config import ConfigError
+from repro.config.experiment import load_experiment
+from repro.config.planning import plan_runs, refuse_relabelled
+
+
+def refuse(name: str, *extra: str, scale: str = "demo", columns: tuple[str, ...] = ()) -> None:
+    experiment = load_experiment(name)
+    runs = [one for one in plan_runs(experiment, scale) if one.column in (columns or [one.column])]
+    refuse_relabelled(experiment, scale, runs, extra)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("peters2019/table1", "loss.alpha=2", "rows"),  # equal in some rows, not in all
+        ("peters2019/figure5", "loss.alpha=2", "rows"),
+        ("niculae2018/table1", "loss=crf", "rows"),
+        ("malaviya2018/table1", "model.coverage_vector=true", "rows"),  # other rows leave it
+        ("peters2019/table1", "task.setting=medium", "columns; choose --columns"),
+        ("peters2019/table2", "data.source=orun", "columns; choose --columns"),
+        ("niculae2018/table1", "training.learning_rate=0.5", "tuning"),
+        ("niculae2018/table1", "training.learning_rate=0.005", "tuning"),
+        ("peters2019/table1", "seed=7", "itself"),
+        ("peters2019/table1", "seed=1", "itself"),
+        ("peters2019/table1", "++seed=1", "itself"),
+    ],
+)
+def test_what_labels_state_is_refused(name, text, place):
+    key = text.partition("=")[0].lstrip("+")
+    with pytest.raises(ConfigError) as refused:
+        refuse(name, "hardware=cpu", text)
+    assert str(refused.value).startswith(f"{text}: {name} sets {key} ")
+    assert place in str(refused.value)
+
+
+def test_a_chosen_column_keeps_its_setting():
+    medium = ("medium (avg.)", "medium (ens.)")
+    refuse("peters2019/table1", "task.setting=medium", columns=medium)
+    with pytest.raises(ConfigError, match=r"^task\.setting=high: "):
+        refuse("peters2019/table1", "task.setting=high", columns=medium)
+    length = "training.max_steps=10"
+    refuse("peters2019/table2", length, scale="full", columns=("DE→EN",))
+    with pytest.raises(ConfigError, match="in its columns"):  # one of RO→EN
+        refuse("peters2019/table2", length, scale="full")
+
+
+def test_seeds_that_a_tuned_cell_runs_later_count():
+    with pytest.raises(ConfigError, match=r"^seed=1: "):
+        refuse("niculae2018/table2", "seed=1", scale="small")
+    refuse("niculae2018/table2", "seed=1", "training.learning_rate=6e-3")  # all that demo runs
+
+
+def test_what_all_runs_state_and_what_base_and_scale_state_is_allowed():
+    refuse("peters2019/figure5", "loss.alpha=1.50", "mapping.alpha=1.5", "seed=1", "seed=1")
+    refuse("peters2019/table1", "hardware=cpu", "data_dir=data", "training.max_epochs=2")
+    refuse("peters2019/table1", "loss=softmax", "mapping=softmax")  # of the base
+    refuse("peters2019/section4_1", "task.languages=[english]", scale="small")
+    # Rows and columns with further settings of the scale.
+    refuse("peters2019/table1", "training.learning_rate=0.01", scale="small")
+    refuse("niculae2018/table1", "training.max_epochs=1", scale="small")
+
+
+def test_a_figure_of_the_library_has_no_labels():
+    refuse("peters2019/figure3", "seed=7")
+
+
+@pytest.mark.parametrize("command", ["plan", "reproduce"])
+def test_commands_refuse_before_any_work(command, tmp_path, capsys):
+    results = tmp_path / "results"
+    artefacts = ["peters2019/figure2", "peters2019/table1"]
+    assert main([command, *artefacts, "loss.alpha=1.5", f"results_dir={results}"]) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("repro: loss.alpha=1.5: peters2019/table1 sets loss.alpha")
+    assert printed.count("\n") == 1
+    assert not results.exists()
