@@ -72,9 +72,28 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
         overrides: for example ``["mapping=entmax", "mapping.alpha=1.5", "seed=2"]``.
 
     Raises:
-        ConfigError: a key or choice is unknown, or a value is out of range.
+        ConfigError: a key or choice is unknown, a value is out of range, or the task does not
+            have the scale.
     """
-    return to_run_config(_composed(overrides))
+    run = to_run_config(_composed(overrides))
+    _refuse_scale(run, overrides)
+    return run
+
+
+def _refuse_scale(run: schema.RunConfig, overrides: Sequence[str]) -> None:
+    """Refuse a scale without a protocol, whose settings would be those of the full scale.
+
+    A task without any protocol has the same settings at every scale.
+    """
+    chosen = {item.key_or_group: item.value() for item in map(parse_override, overrides)}
+    if SEARCH_PATH in chosen:  # protocols may lie in folders that are not looked at here
+        return
+    task, scale = chosen.get("task", run.task.name), chosen.get("scale", run.scale.name)
+    protocols = group_choices("protocol")
+    scales = [one for one in group_choices("scale") if f"{task}_{one}" in protocols]
+    if scales and scale not in (*scales, "full"):
+        listed = ", ".join(sorted({*scales, "full"}))
+        raise ConfigError(f"task={task} has no scale={scale}; choose scale= one of {listed}")
 
 
 def _composed(overrides: Sequence[str]) -> DictConfig:

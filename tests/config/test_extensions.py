@@ -72,9 +72,30 @@ def test_a_training_of_an_extension_keeps_its_values_at_every_scale(extension, t
     )
     text = OmegaConf.to_yaml(OmegaConf.structured(mine))
     write(extension / "conf/training/mine.yaml", f"defaults: [base_training, _self_]\n{text}")
+    protocol = extension / "conf" / "protocol" / f"{task}_{scale}.yaml"
+    write(protocol, "")  # not all tasks have the scale subset
     run = compose_run([f"task={task}", "training=mine", f"scale={scale}"])
     assert run.training == mine
     assert run.scale.name == scale
+
+
+def test_a_protocol_in_an_extension_adds_a_scale_to_a_task(extension):
+    overrides = ["task=snli", "scale=subset"]
+    with pytest.raises(ConfigError, match="task=snli has no scale=subset"):
+        compose_run(overrides)
+    elsewhere = extension / "elsewhere"
+    write(elsewhere / "protocol" / "snli_subset.yaml", "model: {hidden_size: 7}\n")
+    searched = compose_run([*overrides, f"hydra.searchpath=[file://{elsewhere}]"])
+    assert searched.model.hidden_size == 7
+    write(extension / "conf" / "protocol" / "snli_subset.yaml", "model: {hidden_size: 9}\n")
+    assert compose_run(overrides).model.hidden_size == 9
+
+
+def test_a_task_without_protocols_has_every_scale(extension):
+    text = "# @package _global_\ndefaults: [/task/snli@_global_, _self_]\n"
+    write(extension / "conf" / "task" / "mine.yaml", text)
+    for scale in group_choices("scale"):
+        assert compose_run(["task=mine", f"scale={scale}"]).scale.name == scale
 
 
 def test_a_file_that_has_changed_is_read_again(extension):
