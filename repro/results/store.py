@@ -333,10 +333,14 @@ def publish(results_dir: Path, record: Record) -> Path:
 
 
 def publish_again(folder: RunFolder) -> None:
-    """Publish the record of a finished run if its published file is missing."""
-    results_dir = folder.path.parents[2]
-    if not record_path(results_dir, folder.scale, folder.run_id).exists():
-        publish(results_dir, folder.read_record())
+    """Publish the record of a finished run if the published one is missing, damaged or another."""
+    results_dir, damage = folder.path.parents[2], (DamagedFileError, ResultsError)
+    with suppress(*damage):  # a damaged folder has nothing to publish
+        record = folder.read_record()
+        with suppress(*damage):
+            if read_record(record_path(results_dir, folder.scale, folder.run_id)) == record:
+                return
+        publish(results_dir, record)
 
 
 def read_statistics(results_dir: Path, scale: str, run_id: str) -> dict[str, Array]:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from repro.results import RunFolder, read_records, recent_runs
+from repro.errors import meant
+from repro.results import ResultsError, RunFolder, read_records, recent_runs
 from repro.results.frame import parse_filter, text_of
 from repro.results.labels import age_text, counted
 from repro.results.store import publish_again, read_settings
@@ -27,9 +28,9 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
         there are weights.
 
     Raises:
-        ResultsError: a filter is not ``KEY=VALUE``.
+        ResultsError: a filter is not ``KEY=VALUE``, or no run has its key.
     """
-    wanted, rows = [*map(parse_filter, filters)], []
+    wanted, rows, keys = [*map(parse_filter, filters)], [], set[str]()
     for folder in recent_runs(results_dir):
         settings = read_settings(folder) if wanted else {}
         row: Row = {
@@ -42,12 +43,18 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
             "folder": str(folder.path),
         }
         known = settings | row
+        keys |= known.keys()
+        names = [key if key in known else f"{key}.name" for key, _ in wanted]
         if all(
-            text_of(known.get(key, settings.get(f"{key}.name"))) in values for key, values in wanted
+            name in known and text_of(known[name]) in values
+            for name, (_, values) in zip(names, wanted, strict=True)
         ):
             files = (path for path in folder.path.rglob("*") if path.is_file())
             row["bytes"] = sum(path.stat().st_size for path in files)
             rows.append(row)
+    for key, _ in wanted:
+        if keys and not {key, f"{key}.name"} & keys:
+            raise ResultsError(f"no run has a setting {key!r}{meant(key, keys)}")
     return rows
 
 

@@ -78,7 +78,8 @@ def test_runs_are_removed_unless_something_needs_them(root, capsys, monkeypatch)
     where = f"results_dir={root}"
     one, other = list_runs(root, "demo")
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    for refused in ([], ["scale=demo"], ["scale"]):  # no filter, no answer, no value
+    # No filter, no answer, no value, no such setting.
+    for refused in ([], ["scale=demo"], ["scale"], ["no.such=null", "--yes"]):
         assert main(["runs", "remove", *refused, where]) == 2
     with run_lock(one.path):
         assert main(["runs", "remove", "scale=demo", "--yes", where]) == 0

@@ -134,16 +134,26 @@ def test_another_training_is_passed_over_and_replaced_by_the_run_itself(
     assert caplog.messages.count(warning) == 1
 
 
-def test_a_missing_published_record_is_written_again(copied, summarizer, capsys):
+@pytest.mark.parametrize("damage", [flip, cut, lose])
+def test_the_published_record_is_written_again_where_it_is_missing_or_damaged(
+    copied, summarizer, damage
+):
     results = copied.path.parents[2]
     published = record_path(results, "demo", copied.run_id)
     kept = published.read_bytes()
-    published.unlink()
+    damage(published)
     assert execute(locate(compose_run(summarizer))).status == "skipped"
     assert published.read_bytes() == kept
-    published.unlink()
+    damage(published)
     assert main(["runs", "remove", "state=done", f"results_dir={results}", "--yes"]) == 0
     assert (published.read_bytes(), copied.path.exists()) == (kept, False)
+
+
+def test_a_run_with_a_damaged_record_can_be_removed(copied):
+    flip(copied.record)
+    results = copied.path.parents[2]
+    assert main(["runs", "remove", "state=done", f"results_dir={results}", "--yes"]) == 0
+    assert not copied.path.exists()
 
 
 def test_a_kill_before_the_mark_of_a_finished_run_loses_no_record(tiny, monkeypatch):
