@@ -18,6 +18,8 @@ from repro.config.loading import declared_name
 from repro.config.overrides import parse_override
 from repro.config.paths import conf_dirs, extension_dirs
 
+_NAMED_GROUPS = ("mapping", "structure", "loss")
+
 
 @dataclass(frozen=True)
 class PlannedRun:
@@ -190,24 +192,26 @@ class Plans:
         return digest.hexdigest()
 
 
-def stated(overrides: Sequence[str]) -> dict[str, Any]:
-    """Return the settings, with dotted keys, that overrides state, without composing any.
+def choices_in(overrides: Sequence[str]) -> dict[str, str]:
+    """Return the mapping, structure and loss that overrides choose, without composing anything.
 
-    Of a choice this is the name in its file: ``loss=cross_entropy`` has the name softmax.
+    Keys are those of settings, and values the names in the files: ``loss=cross_entropy`` is
+    ``{"loss.name": "softmax"}``. Names are recorded as they stand in the files; other settings may
+    be recorded in another form than they were typed in.
     """
-    found = dict[str, Any]()
-    for key, value in _typed(overrides).items():
-        if key in ("mapping", "structure", "loss"):
-            if (name := declared_name(key, str(value))) is not None:
-                found[f"{key}.name"] = name
-        elif isinstance(value, str | int | float | bool | None):
-            found[f"{key}.name" if key in ("task", "scale") else key] = value
-    return found
+    chosen = {key: value for key, value in _typed(overrides).items() if key in _NAMED_GROUPS}
+    names = {key: declared_name(key, str(value)) for key, value in chosen.items()}
+    return {f"{key}.name": name for key, name in names.items() if name is not None}
 
 
-def may_match(known: Mapping[str, Any], recorded: Mapping[str, Any]) -> bool:
-    """Return whether none of the settings that overrides state contradicts recorded ones."""
-    return all(_agree(known[name], recorded[name]) for name in known if name in recorded)
+def corpus_settings(planned: Mapping[str, Any]) -> str:
+    """Return those of a run's settings, with dotted keys, that decide which corpus it reads.
+
+    Runs that agree in them have the same fingerprint unless the content of the corpus changed.
+    """
+    return json.dumps({
+        key: planned[key] for key in sorted(planned) if key.startswith(("task.", "data.", "model."))
+    })  # fmt: skip
 
 
 def _agree(value: Any, known: Any) -> bool:

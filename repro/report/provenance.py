@@ -5,11 +5,10 @@ from collections.abc import Iterable, Sequence
 
 from repro.config.experiment import Experiment
 from repro.results import Measurement
-from repro.results.labels import counted
+from repro.results.labels import corpus_label, counted
 
 FULL_SCALE = "full"
 GENERATED_SCALE = "demo"
-SHORT_HASH = 12
 SEPARATOR = " · "
 """Separator of the values of one fact."""
 PAPERS_MODELS = ("subset", FULL_SCALE)
@@ -34,7 +33,7 @@ def provenance_items(records: Sequence[Measurement]) -> list[tuple[str, str]]:
         return SEPARATOR.join(sorted({*texts}))
 
     items = [
-        ("corpus", distinct(f"{one.corpus} {one.fingerprint[:SHORT_HASH]}" for one in records)),
+        ("corpus", distinct(corpus_label(one.corpus, one.fingerprint) for one in records)),
         ("runs", f"{len(runs)}{ensembles}, {sum(runs.values()) / 60:.1f} minutes in all"),
         ("device", distinct(one.device for one in records)),
         ("versions", distinct(one.versions for one in records)),

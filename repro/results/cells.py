@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from itertools import groupby, product
@@ -11,8 +11,9 @@ from typing import Any, Self
 
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.identity import changes_numbers
-from repro.config.planning import PlannedRun, Plans, may_match, plan_runs, stated
+from repro.config.planning import PlannedRun, Plans, choices_in, corpus_settings, plan_runs
 from repro.evaluation.metrics import best_value, is_metric, metric_of
+from repro.results.labels import corpus_label
 from repro.results.layout import plans_path, record_path
 from repro.results.record import Record
 from repro.results.speeds import speeds_of
@@ -111,6 +112,9 @@ class Archive:
         scale: name of the scale.
         extra: by artefact, overrides to add to its planned configurations.
         fresh: ignore runs of other numeric epochs.
+        corpus_at_hand: returns the fingerprint of the corpus that a planned run reads, or None if
+            it is not at hand; the second argument is equal for runs that read the same. Runs of
+            other fingerprints are not found.
     """
 
     def __init__(
@@ -119,15 +123,17 @@ class Archive:
         scale: str,
         extra: Mapping[str, Sequence[str]] | None = None,
         fresh: bool = False,
+        corpus_at_hand: Callable[[PlannedRun, str], str | None] = lambda run, corpus: None,
     ) -> None:
         self.results_dir, self.scale, self.fresh = results_dir, scale, fresh
+        self._corpus_at_hand = corpus_at_hand
         self.changed = {
             name: [item for item in overrides if changes_numbers(item)]
             for name, overrides in (extra or {}).items()
         }
         self.plans = Plans(plans_path(results_dir, scale))
-        self._found: dict[tuple[str, ...], Record | None] = {}
-        self._stated = cache(stated)
+        self._matching: dict[tuple[str, ...], list[Record]] = {}
+        self._choices = cache(choices_in)
         self._measured: dict[str, list[Measurement]] = {}
 
     @cached_property
@@ -153,25 +159,51 @@ class Archive:
         return found
 
     def find(self, run: PlannedRun) -> Record | None:
-        """Find the recorded run of a planned configuration.
+        """Find the recorded run of a planned configuration."""
+        return self.find_all([run])[run]
 
-        Of several, one of the newest epoch is preferred, then the one that finished last.
+    def find_all(self, runs: Iterable[PlannedRun]) -> dict[PlannedRun, Record | None]:
+        """Find the recorded runs of planned configurations that are compared with each other.
+
+        Of several runs of a configuration, one of the newest epoch is preferred, then the one that
+        finished last. If the content of a corpus has changed, only runs of one content are found:
+        of that at hand, else of that which the preferred run has read.
         """
-        overrides = self._overrides(run)
-        if overrides not in self._found:  # artefacts share many configurations
-            self._found[overrides] = max(
-                (one for one in self._by_seed[run.seed] if self._matches(overrides, one.settings)),
-                key=lambda one: (one.epoch, one.finished, one.run_id),
+        matching = {run: self._of_corpus_at_hand(run) for run in runs}
+        preferred: dict[str, Record] = {}
+        for corpus, records in matching.values():
+            for one in records:
+                preferred[corpus] = max(preferred.get(corpus, one), one, key=_preference)
+        return {
+            run: max(
+                (one for one in records if one.fingerprint == preferred[corpus].fingerprint),
+                key=_preference,
                 default=None,
             )
-        return self._found[overrides]
+            for run, (corpus, records) in matching.items()
+        }
+
+    def _of_corpus_at_hand(self, run: PlannedRun) -> tuple[str, list[Record]]:
+        """Return which corpus a planned run reads, and its recorded runs; see the class."""
+        overrides = self._overrides(run)
+        if overrides not in self._matching:  # artefacts share many configurations
+            runs = self._by_seed[run.seed]
+            self._matching[overrides] = [o for o in runs if self._matches(overrides, o.settings)]
+        found = self._matching[overrides]
+        if not found:  # and nothing need be composed
+            return "", found
+        corpus = corpus_settings(self.plans[overrides])
+        at_hand = self._corpus_at_hand(run, corpus)
+        return corpus, [one for one in found if at_hand in (None, one.fingerprint)]
 
     def _overrides(self, run: PlannedRun) -> tuple[str, ...]:
         return (*run.overrides, *self.changed.get(run.experiment, ()))
 
     def _matches(self, overrides: tuple[str, ...], known: Mapping[str, Any]) -> bool:
         """Return whether settings with dotted keys are those that overrides compose."""
-        return may_match(self._stated(overrides), known) and all(
+        # Composing takes milliseconds, and most runs differ in a choice already.
+        chosen = self._choices(overrides).items()
+        return all(known.get(key, name) == name for key, name in chosen) and all(
             known.get(key, ...) == value for key, value in self.plans[overrides].items()
         )
 
@@ -179,8 +211,9 @@ class Archive:
         """Return every metric of every recorded run of an artefact, including tuning runs."""
         if experiment.name in self._measured:
             return self._measured[experiment.name]
-        planned = self._planned(experiment)
-        known = [(run, match) for run in planned if (match := self.find(run)) is not None]
+        found = self.find_all(self._planned(experiment))
+        self._warn_of_corpora(experiment, found)
+        known = [(run, record) for run, record in found.items() if record is not None]
         # A cell that shows an ensemble needs the one whose members are exactly its runs.
         shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
         members = defaultdict[tuple[str, str], list[tuple[PlannedRun, Record]]](list)
@@ -202,6 +235,23 @@ class Archive:
         self._measured[experiment.name] = measured
         return measured
 
+    def _warn_of_corpora(
+        self, experiment: Experiment, found: Mapping[PlannedRun, Record | None]
+    ) -> None:
+        """Warn of cells without a run whose runs have read another content of their corpus."""
+        other = {
+            corpus_label(record.corpus, record.fingerprint)
+            for run, chosen in found.items()
+            if chosen is None
+            for record in self._matching[self._overrides(run)]
+        }
+        if other:
+            _log.warning(
+                "%s: runs of another content of their corpus are left out (%s)",
+                experiment.name,
+                ", ".join(sorted(other)),
+            )
+
     def speeds(self, experiment: Experiment) -> list[Measurement]:
         """Return the speeds of updates timed in turn; a repetition stands in place of a seed.
 
@@ -221,16 +271,16 @@ class Archive:
         new, planned = list(plan_runs(experiment, self.scale)), list[PlannedRun]()
         while new:
             planned += new
-            found = {run: self.find(run) for run in planned}
-            new = following_runs(experiment, self.scale, found)
+            new = following_runs(experiment, self.scale, self.find_all(planned))
         return planned
 
     def failed_cells(self, experiment: Experiment) -> dict[tuple[str, str], list[RunFolder]]:
         """Return the failed runs of an artefact by row and column; a repeated one is no failure."""
         found = defaultdict[tuple[str, str], list[RunFolder]](list)
-        for run in self._planned(experiment) if self.failures and not experiment.computed else ():
+        planned = self._planned(experiment) if self.failures and not experiment.computed else []
+        for run, record in self.find_all(planned).items():
             overrides = self._overrides(run)
-            if self.find(run) is None:
+            if record is None:
                 found[run.row, run.column] += [
                     folder for folder, known in self.failures if self._matches(overrides, known)
                 ]
@@ -252,6 +302,10 @@ class Archive:
                     found.append(name)
                     break
         return found
+
+
+def _preference(record: Record) -> tuple[int, str, str]:
+    return record.epoch, record.finished, record.run_id
 
 
 def following_runs(

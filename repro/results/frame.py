@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FIRST = ("scale", "mapping", "loss", "seed")
 """Groups of settings that a reader looks at first."""
-_APART = ("scale", "corpus", "kind", "training.optimizer")
+_APART = ("scale", "corpus", "epoch", "kind", "training.optimizer")
 """Columns over which no mean is taken."""
 
 
@@ -123,8 +123,8 @@ def varying(records: Sequence[Record]) -> list[str]:
 def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.DataFrame":
     """Aggregate a metric by settings.
 
-    Runs without the metric are left out; runs of several scales, corpora or optimizers, and
-    ensembles, are kept apart.
+    Runs without the metric are left out; runs of several scales, corpora (also of one name),
+    epochs or optimizers, and ensembles, are kept apart.
 
     Returns:
         The settings, the mean in a column named after the metric, ``std`` (of a sample) and
@@ -141,6 +141,8 @@ def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.Data
         raise ResultsError(f"{metric} is averaged; expected settings to average it by")
     frame = hashable(frame.dropna(subset=[metric]), columns)
     apart = [name for name in _APART if name in frame and frame[name].nunique() > 1]
+    if (frame.groupby("corpus")["fingerprint"].nunique() > 1).any():
+        apart.append("fingerprint")
     groups = frame.groupby([*dict.fromkeys([*apart, *columns])], dropna=False)
     found = groups[metric].agg(["mean", "std", "count"])
     return found.rename(columns={"mean": metric}).reset_index()

@@ -18,6 +18,11 @@ def run_title(settings: Mapping[str, Any], corpus: str, members: int = 0) -> str
     return f"{settings.get('task.name')}: {', '.join(filter(None, [*choices, corpus, last]))}"
 
 
+def corpus_label(corpus: str, fingerprint: str) -> str:
+    """Name a corpus and its content, by the first digits of its fingerprint."""
+    return f"{corpus} {fingerprint[:12]}"
+
+
 def main_metric(record: Record) -> str:
     """Return the test metric that training monitors, else the first to be maximized."""
     from repro.evaluation.metrics import METRICS

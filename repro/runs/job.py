@@ -75,6 +75,17 @@ def locate(config: RunConfig, overrides: Sequence[str] = ()) -> Job:
     return Job(config, corpus, folder, tuple(overrides))
 
 
+def corpus_at_hand(config: RunConfig) -> str | None:
+    """Return the fingerprint of the corpus of a run; None if it has to be generated first.
+
+    Raises:
+        DataError: the corpus is missing or malformed.
+    """
+    if config.data.generated and not config.corpus_path.exists():
+        return None
+    return task_spec(config.task.name).identify(config).fingerprint
+
+
 def is_finished(folder: RunFolder) -> bool:
     """Return whether a run is done and its files are undamaged; warn of damaged ones."""
     if folder.status != "done":

@@ -12,14 +12,16 @@ from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
 from repro.config.identity import flattened, settings, training_id
 from repro.config.overrides import is_hydras
-from repro.config.planning import plan_runs, refuse_relabelled
+from repro.config.planning import corpus_settings, plan_runs, refuse_relabelled
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
 from repro.results import Archive, Record, RunFolder, list_runs, runs_dir
 from repro.results.labels import counted
 from repro.runs.environment import may_have_gpu, processor
-from repro.runs.reproduce import finished
+from repro.runs.job import corpus_at_hand
+from repro.runs.reproduce import corpora_at_hand, finished
 from repro.tasks import task_spec
+from repro.version import NUMERIC_EPOCH
 
 LEAST_MINUTES = {
     "morphology": 5.9, "nmt": 15.5, "summarization": 12.1, "nli_alignment": 4.4, "snli": 1.0,
@@ -75,22 +77,26 @@ def plan(
     for name, experiment in experiments.items():
         refuse_relabelled(experiment, scale, planned[name], extra)
     changes = dict.fromkeys(names, extra)
-    archive, any_version = (Archive(results_dir, scale, changes, only) for only in (fresh, False))
+    corpora = corpora_at_hand(extra)
+    archive = Archive(results_dir, scale, changes, fresh, corpora)
+    any_run = Archive(results_dir, scale, changes)
     whole = cache(lambda path: RunFolder(path).status == "done")
     plans, every = [], dict[str, RunConfig]()
     for name, runs in planned.items():
         done, todo, reasons = set[str](), dict[str, RunConfig](), dict[str, str]()
-        for run in runs:
-            if (found := finished(archive, run, whole)) is not None:
+        recorded = archive.find_all(runs)
+        for run, found in finished(archive, runs, whole).items():
+            if found is not None:
                 done.add(found.run_id)
                 continue
             config = composed(run.overrides)
             key = str(settings(config))
             todo[key], reasons[key] = config, "new"
-            if archive.find(run) is not None:
+            if recorded[run] is not None:
                 reasons[key] = "without a complete folder"
-            elif fresh and any_version.find(run) is not None:
-                reasons[key] = "of an earlier version"
+            elif (other := any_run.find(run)) is not None:
+                earlier = fresh and other.epoch != NUMERIC_EPOCH
+                reasons[key] = "of an earlier version" if earlier else "of another corpus content"
         plans.append(ArtefactPlan(name, len(done), (*todo.values(),), Counter(reasons.values())))
         every |= todo
     if any(config.precision == "bf16" for config in every.values()):
@@ -129,15 +135,15 @@ def _trainings_of(todo: Sequence[RunConfig]) -> tuple[list[str], list[str]]:
     """Return the identity of the training of each run, and why corpora are not found."""
     corpora, missing, trainings = dict[str, str](), list[str](), list[str]()
     for config in todo:
-        spec, corpus = task_spec(config.task.name), f"{config.task.name} {config.data}"
+        corpus = corpus_settings(flattened(settings(config)))
         if corpus not in corpora:  # each is looked for once
             corpora[corpus] = ""
             try:
-                if not config.data.generated or config.corpus_path.exists():
-                    corpora[corpus] = spec.identify(config).fingerprint
+                corpora[corpus] = corpus_at_hand(config) or ""
             except DataError as error:
                 missing.append(str(error))
-        trainings.append(training_id(config, corpora[corpus], spec.unread_in_training))
+        unread = task_spec(config.task.name).unread_in_training
+        trainings.append(training_id(config, corpora[corpus], unread))
     return trainings, missing
 
 

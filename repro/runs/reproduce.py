@@ -1,6 +1,7 @@
 """Artefacts of the papers, from their experiment files to the report."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -10,10 +11,11 @@ from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment, load_experiment
 from repro.config.overrides import is_hydras
 from repro.config.planning import PlannedRun, plan_runs, refuse_relabelled
+from repro.errors import DataError
 from repro.results import Archive, Record, RunFolder, figure_path, require_writable, run_folder
 from repro.results.cells import following_runs
 from repro.runs.environment import describe_versions, source_commit
-from repro.runs.job import Outcome, is_finished, locate
+from repro.runs.job import Outcome, corpus_at_hand, is_finished, locate
 from repro.runs.launch import distinct, launcher_of, prepare_jobs, print_plan, run_jobs
 from repro.runs.own_examples import write_own_examples
 
@@ -73,8 +75,9 @@ def reproduce(
             refuse_relabelled(experiment, scale, work.plans[experiment.name], extra)
         require_writable(results_dir)
         changes = {name: extra for name in names}
+        corpora = corpora_at_hand(extra)
         outcomes: list[Outcome] = []
-        for labels in work.rounds(lambda: Archive(results_dir, scale, changes, fresh)):
+        for labels in work.rounds(lambda: Archive(results_dir, scale, changes, fresh, corpora)):
             prepared = prepare_jobs([[*one, *extra] for one in labels])
             named = zip(prepared, labels.values(), strict=True)
             jobs = distinct([replace(job, label=label) for job, label in named])
@@ -85,7 +88,7 @@ def reproduce(
             left = any(outcome.status == "open" for outcome in outcomes)
             if left and master.hydra.launcher.get("detach", False):
                 return Reproduction(outcomes)
-        archive = Archive(results_dir, scale, changes)
+        archive = Archive(results_dir, scale, changes, corpus_at_hand=corpora)
         for experiment in work.experiments:
             if experiment.computed:
                 origin = Origin(describe_versions(), source_commit())
@@ -94,9 +97,28 @@ def reproduce(
                 members = [locate(compose_run([*run.overrides, *extra])) for run in runs]
                 if all(member.folder.status == "done" for member in members):
                     evaluate_ensemble(members, f"repro reproduce {experiment.name} scale={scale}")
-        archive = Archive(results_dir, scale, changes)  # with the records of the ensembles
+        # With the records of the ensembles.
+        archive = Archive(results_dir, scale, changes, corpus_at_hand=corpora)
         write_own_examples(archive, names)
         return Reproduction(outcomes, build_report(archive, names))
+
+
+def corpora_at_hand(extra: Sequence[str]) -> Callable[[PlannedRun, str], str | None]:
+    """Return the argument ``corpus_at_hand`` of :class:`Archive`; each corpus is read once.
+
+    ``extra`` are overrides beside those of planned runs, as that of the data folder. A corpus that
+    is missing or malformed is not at hand: runs that need it report why.
+    """
+    known: dict[str, str | None] = {}
+
+    def fingerprint(run: PlannedRun, corpus: str) -> str | None:
+        if corpus not in known:
+            known[corpus] = None
+            with suppress(DataError):
+                known[corpus] = corpus_at_hand(compose_run([*run.overrides, *extra]))
+        return known[corpus]
+
+    return fingerprint
 
 
 class _Work:
@@ -139,7 +161,8 @@ class _Work:
             archive = read_archive()
             # Check the files of a run once, even if several artefacts need it.
             whole = cache(lambda path: is_finished(RunFolder(path)))
-            self.found = {run: finished(archive, run, whole) for run in self.runs}
+            finds = (finished(archive, plan, whole) for plan in self.plans.values())
+            self.found = {run: record for found in finds for run, record in found.items()}
             lacking = {run.overrides: run.label for run, one in self.found.items() if one is None}
             new = {one: label for one, label in lacking.items() if one not in asked}
             if new or first:
@@ -164,25 +187,30 @@ class _Work:
                 yield runs
 
 
-def finished(archive: Archive, run: PlannedRun, is_whole: Callable[[Path], bool]) -> Record | None:
-    """Find the recorded run of a planned one; None if files that the artefact needs are missing.
+def finished(
+    archive: Archive, runs: Iterable[PlannedRun], is_whole: Callable[[Path], bool]
+) -> dict[PlannedRun, Record | None]:
+    """Find the recorded runs of an artefact; None where files that it needs are missing.
 
     A figure without data needs what it reads of its runs, an ensemble the folders of its members.
     The files of a folder that exists must be undamaged.
     """
-    found = archive.find(run)
-    if found is None:
-        return None
-    folder = run_folder(archive.results_dir, archive.scale, found.run_id)
-    if folder.path.exists():
-        return found if is_whole(folder.path) else None
-    experiment = load_experiment(run.experiment)
-    if any(c.aggregate == "ensemble" for c in experiment.columns if c.name == run.column):
-        return None
-    drawn = figure_path(archive.results_dir, archive.scale, run.experiment, "json").exists()
-    if experiment.drawing is None or drawn:
-        return found
-    from repro.report.figures import figure_kind  # imports Matplotlib
 
-    kind = figure_kind(experiment.drawing.name)
-    return found if kind.has_what_it_reads(folder, archive.scale) else None
+    def suffices(run: PlannedRun, record: Record) -> bool:
+        folder = run_folder(archive.results_dir, archive.scale, record.run_id)
+        if folder.path.exists():
+            return is_whole(folder.path)
+        experiment = load_experiment(run.experiment)
+        if any(c.aggregate == "ensemble" for c in experiment.columns if c.name == run.column):
+            return False
+        drawn = figure_path(archive.results_dir, archive.scale, run.experiment, "json").exists()
+        if experiment.drawing is None or drawn:
+            return True
+        from repro.report.figures import figure_kind  # imports Matplotlib
+
+        return figure_kind(experiment.drawing.name).has_what_it_reads(folder, archive.scale)
+
+    return {
+        run: record if record is not None and suffices(run, record) else None
+        for run, record in archive.find_all(runs).items()
+    }

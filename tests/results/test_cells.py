@@ -1,6 +1,7 @@
 """The runs of a cell are found by their settings, however they were typed."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,37 @@ def test_an_earlier_epoch_never_wins_and_of_one_epoch_the_last_run_does(tmp_path
     assert found(tmp_path) == "new"
     record("again", finished="2030-01-02T00:00:00+00:00")
     assert found(tmp_path) == "again"
+
+
+@pytest.mark.parametrize(
+    "overrides", [["model.bidirectional=no"], ["data.corpus=another", "data.folder=my/texts"]]
+)
+def test_a_run_matches_whatever_form_its_settings_were_typed_in(tmp_path, record, overrides):
+    record("same", *overrides)
+    run = replace(PLAN, cell=(*CELL, *overrides))
+    assert Archive(tmp_path, "demo").find(run).run_id == "same"
+
+
+def test_compared_runs_have_read_one_content_of_a_corpus(tmp_path, record, make_record):
+    old, new = "a" * 64, "b" * 64
+    other = replace(PLAN, seed=3)
+    record("old", fingerprint=old, finished="2030-01-01T00:00:00+00:00")
+    record("old3", "seed=3", fingerprint=old, finished="2030-01-01T00:00:00+00:00")
+    record("new", fingerprint=new, finished="2030-01-02T00:00:00+00:00")
+
+    def found(corpus_at_hand: str | None) -> list[str | None]:
+        archive = Archive(tmp_path, "demo", corpus_at_hand=lambda run, corpus: corpus_at_hand)
+        records = archive.find_all([PLAN, other])
+        return [record and record.run_id for record in (records[PLAN], records[other])]
+
+    assert found(None) == ["new", None]
+    assert found(old) == ["old", "old3"]
+    assert found(new) == ["new", None]
+    assert found("c" * 64) == [None, None]
+    # Alone, as in an artefact that needs no other seed, an older run still counts.
+    assert Archive(tmp_path, "demo").find(other).run_id == "old3"
+    # A run that reads another corpus is not concerned.
+    record("less", "data.corpus=other", "seed=3", fingerprint=old)
+    apart = replace(other, cell=(*CELL, "data.corpus=other"))
+    records = Archive(tmp_path, "demo").find_all([PLAN, apart])
+    assert [records[PLAN].run_id, records[apart].run_id] == ["new", "less"]
