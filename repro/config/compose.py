@@ -24,7 +24,14 @@ from yaml import YAMLError
 
 from repro.config import schema
 from repro.config.errors import ConfigError
-from repro.config.explain import CONFIG_ERRORS, explain, setting_types, unknown_choice, unknown_key
+from repro.config.explain import (
+    CONFIG_ERRORS,
+    explain,
+    setting_types,
+    takes_text,
+    unknown_choice,
+    unknown_key,
+)
 from repro.config.identity import NUISANCE, SEARCH_PATH, changes_numbers
 from repro.config.loading import group_choices, groups, load_yaml, yaml_problem
 from repro.config.overrides import is_hydras, is_swept, parse_override
@@ -171,7 +178,10 @@ def _set_value(cfg: DictConfig, text: str) -> None:
     try:
         if item.is_add() and OmegaConf.select(cfg, item.key_or_group) is not None:
             raise ConfigError(f"{text}: the key exists; leave out the +")
-        OmegaConf.update(cfg, item.key_or_group, item.value(), merge=True)
+        value = item.value()
+        if isinstance(value, int | float) and takes_text(item.key_or_group):
+            value = text.partition("=")[2].strip()
+        OmegaConf.update(cfg, item.key_or_group, value, merge=True)
     except CONFIG_ERRORS as error:
         raise ConfigError(explain(error)) from error
 

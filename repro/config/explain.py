@@ -5,6 +5,7 @@ import re
 import shlex
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, get_type_hints
 
 import yaml
@@ -127,12 +128,18 @@ def unknown_key(key: str, owner: Any) -> str:
     return f"unknown key {key!r}{hint}; valid keys here: {', '.join(valid)}"
 
 
+@cache
 def setting_types() -> dict[str, Any]:
-    """Map the keys of all groups, such as ``mapping.alpha``, to their types."""
-    return {
+    """Map the keys of all groups, such as ``mapping.alpha``, to their types, and ``name``."""
+    return {"name": get_type_hints(schema.RunConfig)["name"]} | {
         f"{group}.{name}": kind
         for group, options in registered_schemas().items()
         for option in options.values()
         for name, kind in get_type_hints(option).items()
         if name in {field.name for field in fields(option)}
     }
+
+
+def takes_text(key: str) -> bool:
+    """Return whether a setting is a text, which may look like a number: release 2.10 is not 2.1."""
+    return setting_types().get(key) in (str, str | None)

@@ -13,7 +13,7 @@ from hydra.core.override_parser.types import Glob, Override
 from hydra.errors import HydraException
 
 from repro.config.errors import ConfigError
-from repro.config.explain import unreadable
+from repro.config.explain import takes_text, unreadable
 from repro.config.identity import SEARCH_PATH
 from repro.config.schema.registry import schema_choices
 
@@ -75,7 +75,10 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
                 choices = ", ".join(known) or "none: it is no group"
                 raise ConfigError(f"{text} matches no choice of {group} ({choices})")
         elif item.is_discrete_sweep():
-            axes[key] = [f"{key}={one}" for one in item.sweep_string_iterator()]
+            values = [*item.sweep_string_iterator()]
+            if takes_text(key) and not {*text} & {*"'\"(["}:  # a list of plain values
+                values = [one.strip() for one in text.partition("=")[2].split(",")]
+            axes[key] = [f"{key}={one}" for one in values]
             if not axes[key]:
                 raise ConfigError(f"{text} has no values")
         else:

@@ -41,6 +41,17 @@ def test_hydras_sweeps_are_those_of_its_own_sweeper():
     ]
 
 
+def test_a_text_that_looks_like_a_number_stays_as_it_was_typed():
+    base = ["task=parsing", "scale=full"]
+    for typed, text in (("2.10", "2.10"), ("'2.10'", "2.10"), ("1e3", "1e3"), ("2", "2")):
+        assert compose_run([*base, f"data.release={typed}"]).data.release == text
+    assert compose_run([*base, "name=007"]).name == "007"
+    assert compose_run([*base, "data.folder=null"]).data.folder is None
+    assert compose_run([*base, "training.learning_rate=1e-3"]).training.learning_rate == 0.001
+    assert split("data.release=2.10, 2.2") == [("data.release=2.10",), ("data.release=2.2",)]
+    assert split("data.release=choice('2.10',a)") == [("data.release=2.10",), ("data.release=a",)]
+
+
 SWEPT = {
     "mapping=glob(*smax)": "matches no choice of mapping",
     "seed=glob(*)": "matches no choice of seed",
