@@ -22,9 +22,9 @@ def changes_numbers(override: str) -> bool:
     return re.split(r"[.=]", override)[0] not in NUISANCE
 
 
-DISPLAYED = (("training", "checkpoint_minutes"), ("training", "graphs"), ("task", "shown"))
-"""Settings of other groups that do not say what is computed: when to save, how to launch, what to
-keep for figures."""
+DISPLAYED = (("training", "checkpoint_minutes"), ("task", "shown"))
+"""Settings of other groups that do not say what is computed: when to save, what to keep for
+figures."""
 
 
 def run_id(run: RunConfig, fingerprint: str) -> str:
@@ -57,6 +57,8 @@ def settings(run: RunConfig) -> dict[str, Any]:
     content = {key: value for key, value in asdict(run).items() if key not in NUISANCE}
     for group, key in DISPLAYED:
         content[group].pop(key, None)
+    if content["training"].get("graphs") == "off":  # as in records from before there were graphs
+        del content["training"]["graphs"]
     return content
 
 

@@ -17,7 +17,7 @@ def identity(*overrides: str, fingerprint: str = "f") -> str:
     [
         "hardware=cpu", "hardware.threads=1", "logger=tensorboard",
         "results_dir=/elsewhere", "data_dir=/elsewhere", "fail_fast=true",
-        "training.checkpoint_minutes=1", "task.shown=[a]",
+        "training.checkpoint_minutes=1", "task.shown=[a]", "training.graphs=off",
     ],
 )  # fmt: skip
 def test_what_changes_no_number_changes_no_identity(override):
@@ -29,6 +29,7 @@ def test_what_changes_no_number_changes_no_identity(override):
     [
         "seed=2", "mapping.alpha=1.25", "loss.alpha=2", "precision=bf16", "training.decay=0.9",
         "task.setting=medium", "decoding.beam_size=4", "task.languages=[a]", "scale=small",
+        "training.graphs=auto",
     ],
 )  # fmt: skip
 def test_what_may_change_a_number_changes_the_identity(override):
