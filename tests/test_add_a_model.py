@@ -78,6 +78,7 @@ def test_what_does_not_fit_is_refused(page):
     assert "does not fit task=snli" in page.refuse(
         "run", "task=snli", "model=transformer", "scale=full"
     )
-    assert "mapping=csparsemax" in page.run(*run, "mapping=csparsemax").stderr
+    bounded = (*run, "mapping=csparsemax", "--dry-run")
+    assert "mapping=csparsemax needs model.fertility" in page.refuse(*bounded)
     page.write("repro/models/again.py", "MODELS = {'seq2seq': None}\n")
     assert "'seq2seq' is declared twice" in page.run(*run).stderr

@@ -1,5 +1,6 @@
 import re
 import shlex
+from dataclasses import replace
 from typing import get_type_hints
 
 import pytest
@@ -15,6 +16,7 @@ from repro.config.paths import conf_dir
 from repro.config.schema.mapping import EntmaxConfig
 from repro.config.schema.morphology import MorphologyConfig
 from repro.config.schema.registry import registered_schemas, run_class
+from repro.config.schema.seq2seq import TranslatorConfig
 
 
 def test_defaults_and_overrides():
@@ -134,6 +136,8 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins():
         ("training.decay=0", "training.decay"),
         ("training.monitor=luck", "training.monitor is 'luck'; expected one of accuracy"),
         ("mapping=csoftmax", "the mapping 'csoftmax' does not fit task=morphology"),
+        ("task=nmt model=morphology mapping=csparsemax", "csparsemax needs model.fertility"),
+        ("task=summarization model=morphology mapping=csoftmax", "csoftmax needs model.fertility"),
         ("task.languages=[a,a]", "task.languages is ['a', 'a']; expected each value once, or null"),
         ("task.languages=[]", "task.languages is []"),
         ("task.languages=[../a]", "task.languages is '../a'; expected a name"),
@@ -172,6 +176,14 @@ def test_bad_settings_are_refused_with_the_choices(overrides, expected):
     with pytest.raises(ConfigError) as caught:
         compose_run(overrides.split())
     assert expected in str(caught.value)
+
+
+def test_a_model_whose_settings_extend_the_translator_s_has_fertilities():
+    class Mine(TranslatorConfig):
+        pass
+
+    run = compose_run(["task=nmt", "mapping=csparsemax"])
+    assert isinstance(replace(run, model=Mine(**vars(run.model))).model, Mine)
 
 
 @pytest.mark.parametrize("value", ["[ü]", "[ü,a b]", "[[x], y]", 'say "ü"', "a (b)"])

@@ -8,7 +8,8 @@ from omegaconf import MISSING
 from repro.config.errors import ConfigError
 from repro.config.schema.checks import choice, identifier, number
 from repro.config.schema.groups import DataConfig, TaskConfig
-from repro.config.schema.seq2seq import RescoredBeamConfig, Seq2SeqRun
+from repro.config.schema.mapping import BoundedConfig
+from repro.config.schema.seq2seq import RescoredBeamConfig, Seq2SeqRun, TranslatorConfig
 
 DIACRITICS = ("none", "source", "target", "both")
 
@@ -82,8 +83,13 @@ class TextRun(Seq2SeqRun):
     decoding: RescoredBeamConfig = MISSING
 
     def __post_init__(self) -> None:
-        """Refuse contradictory length limits."""
+        """Refuse bounds of models without fertilities, and contradictory length limits."""
         super().__post_init__()
+        if isinstance(self.mapping, BoundedConfig) and not isinstance(self.model, TranslatorConfig):
+            raise ConfigError(
+                f"mapping={self.mapping.name} needs model.fertility, which this model does not have"
+                "; choose a mapping without bounds, such as mapping=softmax, or model=translator"
+            )
         if self.decoding.min_length > self.decoding.max_length:
             raise ConfigError(
                 f"decoding.min_length is {self.decoding.min_length}; expected a number of at most "
