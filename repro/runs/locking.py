@@ -70,11 +70,16 @@ def _acquire(lock: FileLock, folder: Path, timeout: float = -1, poll: float = 0.
 
 
 def remove_locked(folder: Path) -> None:
-    """Remove a run folder whose lock this process holds; the lock goes last, so none can enter."""
-    for path in sorted(folder.iterdir()):  # DONE first: what is left of a run is not done
+    """Remove a run folder whose lock this process holds; the lock goes last, so none can enter.
+
+    What an interrupted removal leaves is an interrupted run without an ended training.
+    """
+    run = RunFolder(folder)
+    first = [run.done, run.training, *folder.glob("logged-*")]  # they say how far the run has come
+    for path in [*first, *(one for one in folder.iterdir() if one not in first)]:
         if path.name != _LOCK:
             whole = path.is_dir() and not path.is_symlink()
-            shutil.rmtree(path) if whole else path.unlink()
+            shutil.rmtree(path) if whole else path.unlink(missing_ok=True)
     (folder / _LOCK).unlink()
     with suppress(OSError):  # another process has begun the run anew
         folder.rmdir()

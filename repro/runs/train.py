@@ -199,9 +199,11 @@ def _ended_progress(folder: RunFolder, training: Mapping[str, Any]) -> TrainingP
     """Return the progress of an ended training from the content of ``training.json``.
 
     Raises:
-        ResultsError: it is not that of a training; names the file.
+        ResultsError: it is not that of a training, or there is no history; names the file.
     """
     history = folder.read_history()
+    if not history:  # every training ends with a row
+        raise ResultsError(f"{folder.history}: no history of the training")
     try:
         return TrainingProgress.of({**training["progress"], "history": history})
     except (KeyError, TypeError, ValueError) as error:

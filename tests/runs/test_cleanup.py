@@ -1,10 +1,17 @@
+import os
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from measured import RECORD
 
+from repro.config.compose import compose_run
 from repro.results import ResultsError, publish, run_folder
 from repro.runs.cleanup import needed, run_rows
+from repro.runs.job import locate
+from repro.runs.locking import remove_locked, run_state
+from repro.runs.train import _take_over_training
 
 
 def test_members_of_an_ensemble_are_kept(tmp_path):
@@ -25,3 +32,35 @@ def test_null_selects_runs_that_have_the_setting(tmp_path):
     assert [row["run_id"] for row in run_rows(tmp_path, ["mapping=softmax"])] == ["ab22"]
     with pytest.raises(ResultsError, match=r"did you mean 'mapping\.name'"):
         run_rows(tmp_path, ["maping.name=null"])
+
+
+def test_what_an_interrupted_removal_leaves_is_no_training(
+    copied, summarizer, monkeypatch, tmp_path
+):
+    job, whole = locate(compose_run(summarizer)), tmp_path / "whole"
+    device, history = copied.read_training()["device"], copied.read_history()
+    (copied.path / "logged-csv").touch()
+    (copied.path / "lock").touch()
+    copied.path.rename(whole)
+    number = sum(path.is_file() for path in whole.rglob("*"))
+    assert number > 10
+    unlink, allowed = os.unlink, 0
+
+    def interrupted(path: Path, **options: int) -> None:
+        nonlocal allowed
+        if not allowed:
+            raise KeyboardInterrupt
+        allowed -= 1
+        unlink(path, **options)
+
+    for removed in range(1, number):  # the lock goes last
+        shutil.copytree(whole, copied.path, dirs_exist_ok=True)
+        allowed = removed
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "unlink", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                remove_locked(copied.path)
+        assert run_state(copied) == "interrupted"
+        progress = _take_over_training(job, device)
+        # Only the mark of the end is gone at first.
+        assert progress is None if removed > 1 else progress.history == history

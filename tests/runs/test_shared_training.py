@@ -52,6 +52,14 @@ def test_weights_of_another_device_are_not_taken(copied, summarizer, trainings):
     assert trainings == [other.folder]
 
 
+def test_weights_without_their_history_are_not_taken(copied, summarizer, trainings, caplog):
+    copied.done.unlink()
+    copied.history.unlink()
+    other = execute(locate(compose_run([*summarizer, "decoding.beam_size=1"])))
+    assert trainings == [other.folder]
+    assert f"{copied.history}: no history of the training" in caplog.text
+
+
 def test_side_by_side_runs_of_one_training_share_it(summarizer):
     both = [
         (*summarizer, "hardware.parallel_runs=2", f"decoding.beam_size={size}") for size in (1, 2)
