@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -62,14 +62,19 @@ def swept(
         {k: v for k, v in one if k == SEARCH_PATH or (changes_numbers(k) and not _HYDRA.match(k))}
         for one in pairs
     ]
-    values = {key: list(dict.fromkeys(one.get(key, "") for one in typed)) for key in typed[0]}
-    axes = {key: found for key, found in values.items() if len(found) > 1}
-    words = [f"{key}={','.join(found)}" for key, found in values.items()]
+
+    def values(runs: Iterable[dict[str, str]]) -> dict[str, list[str]]:
+        return {key: list(dict.fromkeys(one.get(key, "") for one in runs)) for key in typed[0]}
+
+    by_run: dict[str, dict[str, str]] = {}
+    for run, one in zip(run_ids, typed, strict=True):
+        by_run.setdefault(run, one)  # of values that give the same run, as 2 and 2.0, the first
+    axes = {key: found for key, found in values(by_run.values()).items() if len(found) > 1}
+    words = [f"{key}={','.join(found)}" for key, found in values(typed).items()]
     digest = hashlib.sha256(json.dumps(sorted(words)).encode()).hexdigest()[:6]
     words += [f"name={name}"] if name else []
-    runs = zip(run_ids, typed, strict=True)
-    by_run = {run: {key: one.get(key, "") for key in axes} for run, one in runs}
-    return Sweep(name or digest, scale, shlex.join(["repro", "run", "-m", *words]), axes, by_run)
+    runs = {run: {key: one.get(key, "") for key in axes} for run, one in by_run.items()}
+    return Sweep(name or digest, scale, shlex.join(["repro", "run", "-m", *words]), axes, runs)
 
 
 def write_sweep(results_dir: Path, sweep: Sweep) -> Path:

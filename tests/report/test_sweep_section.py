@@ -101,6 +101,14 @@ def test_missing_runs_are_counted_and_a_sweep_without_any_shows_its_axes(tmp_pat
     assert view.notes == (f"mapping.alpha: {', '.join(RIGHT)}; seed: 1, 2",)
 
 
+def test_values_that_give_the_same_run_are_one_row(tmp_path):
+    make_run(tmp_path, "a", 1, 5)
+    sweep = swept([["mapping.alpha=2"], ["mapping.alpha=2.0"]], ["a", "a"], "demo", "made")
+    view = sweep_view(Archive(tmp_path, "demo"), Comparer(tmp_path, "demo"), sweep)
+    assert (view.state, view.svg) == ("1 of 1 runs done", None)
+    assert [row.texts for row in view.grids[0].rows] == [("51.00",)]
+
+
 def test_a_run_without_the_metric_is_not_compared(tmp_path):
     sweep, archive = grid(tmp_path, ["mapping.alpha"]), Archive(tmp_path, "demo")
     (second,) = [one for one in archive.records if one.run_id == "1-1-2"]

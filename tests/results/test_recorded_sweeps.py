@@ -28,6 +28,16 @@ def test_a_sweep_knows_its_axes_and_runs(tmp_path):
     assert read_sweeps(tmp_path, "full") == []
 
 
+def test_values_that_give_the_same_run_are_one():
+    alphas = [["task=nmt", f"mapping.alpha={alpha}"] for alpha in ("1.5", "2", "2.0")]
+    sweep = swept(alphas, ["a", "b", "b"], "demo", None)
+    assert sweep.axes == {"mapping.alpha": ["1.5", "2"]}
+    assert sweep.runs == {"a": {"mapping.alpha": "1.5"}, "b": {"mapping.alpha": "2"}}
+    assert sweep.command == "repro run -m task=nmt mapping.alpha=1.5,2,2.0"
+    single = swept(alphas[1:], ["b", "b"], "demo", None)
+    assert (single.axes, single.runs) == ({}, {"b": {}})
+
+
 def test_the_same_sweep_has_the_same_name_and_a_given_name_counts(tmp_path):
     again = swept([[*one[::-1]] for one in RUNS], ["a", "b", "c", "d"], "demo", None)
     first = swept(RUNS, ["a", "b", "c", "d"], "demo", None)
