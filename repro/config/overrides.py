@@ -117,8 +117,11 @@ def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[s
 
 @lru_cache(maxsize=4096)
 def parse_override(text: str) -> Override:
-    """Parse an override, cached; raise ConfigError if it cannot be read."""
+    """Parse an override, cached; raise ConfigError if it cannot be read, or gives several names."""
     try:
-        return OverridesParser.create().parse_override(text)
+        item = OverridesParser.create().parse_override(text)
     except HydraException as error:  # lexer and parser raise different subclasses
         raise ConfigError(unreadable(text)) from error
+    if item.key_or_group == "name" and item.is_sweep_override():
+        raise ConfigError(f"{text}: several names; a sweep has one, name=NAME")
+    return item

@@ -77,6 +77,25 @@ def swept(
     return Sweep(name or digest, scale, shlex.join(["repro", "run", "-m", *words]), axes, runs)
 
 
+def refuse_other_runs(results_dir: Path, sweep: Sweep) -> None:
+    """Refuse a sweep that would replace an earlier one of the same name and lacks runs of it.
+
+    The same command may have other runs, for example after a change of the corpus.
+
+    Raises:
+        ResultsError: names the command of the earlier one and its file.
+    """
+    path = sweep_path(results_dir, sweep.scale, sweep.name, "json")
+    if not path.exists():
+        return
+    known = from_dict(Sweep, read_object(path), str(path))
+    if known.command != sweep.command and known.runs.keys() - sweep.runs.keys():
+        raise ResultsError(
+            f"name={sweep.name}: there is a sweep of this name with other runs, {known.command}; "
+            f"choose another name, or remove {path}"
+        )
+
+
 def write_sweep(results_dir: Path, sweep: Sweep) -> Path:
     """Write a sweep, replacing one of the same name, and return the path of its file."""
     path = sweep_path(results_dir, sweep.scale, sweep.name, "json")

@@ -29,7 +29,7 @@ from repro.config.overrides import combinations
 from repro.errors import say
 from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.labels import counted
-from repro.results.sweeps import swept, write_sweep
+from repro.results.sweeps import Sweep, refuse_other_runs, swept, write_sweep
 from repro.runs.display import RunState, SweepDisplay, read_sweep
 from repro.runs.execute import RunFailedError, execute, monitored
 from repro.runs.job import Job, Outcome, locate
@@ -287,11 +287,11 @@ def sweep_grid(
     """
     folders = search_path(master)
     asked = prepare_jobs(combinations([*overrides, *folders], loader))
-    jobs = distinct(asked)
+    jobs, sweeps = distinct(asked), sweeps_of(asked)
     if dry_run:
         print_plan(jobs)
         return []
-    outcomes = run_jobs(jobs, launcher, master, lambda: record_sweeps(asked))
+    outcomes = run_jobs(jobs, launcher, master, lambda: record_sweeps(sweeps))
     list_artefacts(outcomes)
     return outcomes
 
@@ -362,15 +362,30 @@ def print_failures(outcomes: Sequence[Outcome], report: Path | None = None) -> i
     return len(failed)
 
 
-def record_sweeps(jobs: Sequence[Job]) -> None:
-    """Write which runs a multirun consists of, one sweep per scale, for reports."""
+def sweeps_of(jobs: Sequence[Job]) -> list[tuple[Path, Sweep]]:
+    """Describe a multirun as sweeps, one per scale, each with the folder of its results.
+
+    Raises:
+        ResultsError: an earlier sweep has the given name and other runs.
+    """
+    found = []
     for scale in dict.fromkeys(job.config.scale.name for job in jobs):
         mine = [job for job in jobs if job.config.scale.name == scale]
         config = mine[0].config
         overrides, names = [job.overrides for job in mine], [job.run_id for job in mine]
         sweep = swept(overrides, names, scale, config.name)
-        write_sweep(config.results_path, sweep)
-        say(f"sweep {sweep.name}, shown by: repro report scale={scale} --sweep {sweep.name}")
+        if config.name is not None:
+            refuse_other_runs(config.results_path, sweep)
+        found.append((config.results_path, sweep))
+    return found
+
+
+def record_sweeps(sweeps: Sequence[tuple[Path, Sweep]]) -> None:
+    """Write which runs each sweep consists of, for reports."""
+    for results_dir, sweep in sweeps:
+        write_sweep(results_dir, sweep)
+        name = sweep.name
+        say(f"sweep {name}, shown by: repro report scale={sweep.scale} --sweep {name}")
 
 
 def list_artefacts(outcomes: Sequence[Outcome]) -> None:

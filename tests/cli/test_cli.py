@@ -18,6 +18,7 @@ import torch
 from repro.cli import main
 from repro.config.experiment import list_experiments, load_experiment
 from repro.results import RunFolder, list_runs
+from repro.results.sweeps import read_sweeps, swept, write_sweep
 from repro.runs.environment import may_have_gpu
 
 TINY = [
@@ -268,6 +269,17 @@ def test_a_sweep_is_checked_before_its_first_run(tmp_path, capsys):
     assert main(["run", "-m", *TINY, results, "mapping.alpha=1.5,0.5"]) == 2
     assert "mapping.alpha is 0.5; expected a number >= 1" in capsys.readouterr().err
     assert not (tmp_path / "demo").exists()
+
+
+@pytest.mark.parametrize("option", [[], ["--dry-run"]])
+def test_a_sweep_with_the_name_of_another_one_is_refused(tmp_path, capsys, option):
+    path = write_sweep(tmp_path, swept([["seed=1"], ["seed=2"]], ["a", "b"], "demo", "seeds"))
+    command = ["run", "-m", *option, *TINY, f"results_dir={tmp_path}", "seed=3,4", "name=seeds"]
+    assert main(command) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"repro run -m seed=1,2 name=seeds; choose another name, or remove {path}" in line
+    assert [one.axes["seed"] for one in read_sweeps(tmp_path, "demo")] == [["1", "2"]]
+    assert list_runs(tmp_path, "demo") == []
 
 
 def test_a_failing_job_of_a_sweep_is_told_at_the_end(tmp_path, capsys, monkeypatch):

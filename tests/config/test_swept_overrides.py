@@ -62,6 +62,7 @@ UNREADABLE = {
     "seed=choice(1": "expected KEY=VALUE",
     "name=é": "'name=\"é\"'",
     "name=it's": "double quotes",
+    "name=a,b": "several names; a sweep has one, name=NAME",
 }
 
 

@@ -4,7 +4,7 @@ import shlex
 import pytest
 
 from repro.results import ResultsError
-from repro.results.sweeps import read_sweeps, swept, write_sweep
+from repro.results.sweeps import read_sweeps, refuse_other_runs, swept, write_sweep
 
 RUNS = [
     ["task=nmt", f"mapping.alpha={alpha}", f"seed={seed}", "results_dir=x"]
@@ -57,6 +57,20 @@ def test_the_same_sweep_has_the_same_name_and_a_given_name_counts(tmp_path):
     assert [one.name for one in read_sweeps(tmp_path, "demo", "alphas")] == ["alphas"]
     with pytest.raises(ResultsError, match="no sweep 'beta' at demo scale; there are alphas"):
         read_sweeps(tmp_path, "demo", "beta")
+
+
+def test_a_sweep_replaces_no_runs_of_another_one_of_its_name(tmp_path):
+    first = swept(RUNS[:2], ["a", "b"], "demo", "s")
+    path = write_sweep(tmp_path, first)
+    for runs, names in ((RUNS, "abcd"), (RUNS[:2], "xy")):  # more runs, and the same command
+        refuse_other_runs(tmp_path, swept(runs, names, "demo", "s"))
+    with pytest.raises(ResultsError) as caught:
+        refuse_other_runs(tmp_path, swept(RUNS[1:], "bcd", "demo", "s"))
+    assert f"with other runs, {first.command}; choose another name, or remove {path}" in str(
+        caught.value
+    )
+    refuse_other_runs(tmp_path, swept(RUNS[1:], "bcd", "demo", "t"))
+    refuse_other_runs(tmp_path, swept(RUNS[1:], "bcd", "full", "s"))
 
 
 @pytest.mark.parametrize(
