@@ -355,7 +355,7 @@ def list_experiments(task: str = "") -> list[str]:
         return paper, {"table": 0, "figure": 1}.get(kind, 2), int(number or 0), artefact
 
     def may_run(path: Path) -> bool:
-        text = path.read_text(encoding="utf-8") if task else ""
+        text = path.read_text(encoding="utf-8", errors="replace") if task else ""
         return f"task={task}" in text or "task=" not in text
 
     files = _experiment_files()

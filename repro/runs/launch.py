@@ -24,6 +24,7 @@ from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig
 
 from repro.config.compose import compose_run, explained, hydra_application, to_run_config
+from repro.config.errors import ConfigError
 from repro.config.identity import SEARCH_PATH
 from repro.config.overrides import combinations
 from repro.errors import say
@@ -389,12 +390,21 @@ def record_sweeps(sweeps: Sequence[tuple[Path, Sweep]]) -> None:
 
 
 def list_artefacts(outcomes: Sequence[Outcome]) -> None:
-    """Print the artefacts whose cells the finished runs fill, with the number of runs."""
-    archive_of, found = cache(Archive), Counter[str]()
+    """Print the artefacts whose cells the finished runs fill, with the number of runs.
+
+    A malformed experiment file is named, but is no failure of the runs, which need none.
+    """
+    archive_of, found, problems = cache(Archive), Counter[str](), dict[str, None]()
     for outcome in outcomes:
         if outcome.status in ("done", "skipped"):
             scale = outcome.folder.parents[1]
             archive = archive_of(scale.parent, scale.name)
-            found.update(archive.artefacts_of(RunFolder(outcome.folder).read_record()))
+            record = RunFolder(outcome.folder).read_record()
+            try:
+                found.update(archive.artefacts_of(record))
+            except (ConfigError, OSError) as error:
+                problems[str(error)] = None
     for name, count in found.items():
         say(f"fills cells of {name} ({counted(count, 'run')})")
+    for problem in problems:
+        say(f"the cells that the runs fill are not listed: {problem}")

@@ -16,6 +16,11 @@ from repro.config.paths import experiments_dirs, extended, extension_dirs
 from repro.config.schema.mapping import EntmaxConfig
 
 MILD = "defaults: [base_entmax, _self_]\nname: entmax\nalpha: 1.125\n"
+TINY = [
+    "hardware=cpu", "task.setting=medium", "task.stored_examples=1", "model.embedding_size=6",
+    "model.hidden_size=6", "model.layers=1", "training.max_steps=1", "decoding.max_length=4",
+    "decoding.max_hypotheses=5",
+]  # fmt: skip
 EXPERIMENT = """
 kind: figure
 title: "t"
@@ -156,6 +161,18 @@ def test_a_broken_experiment_is_refused_in_one_line(extension, text, expected, c
     assert main([*command, f"results_dir={extension / 'results'}"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert expected in line
+
+
+def test_a_broken_experiment_is_no_failure_of_a_run(extension, capsys):
+    path = extension / "experiments" / "mine" / "table1.yaml"
+    path.parent.mkdir(parents=True)
+    run = ["run", *TINY, f"results_dir={extension / 'results'}"]
+    for text in (b"kind: [table\nx: 1\n", b"kind: table\nrow: {}\n", b'title: "\xe9"\n'):
+        path.write_bytes(text)
+        for command in (run, [*run, "-m", "seed=1,2"]):
+            assert main(command) == 0
+            line = capsys.readouterr().err.splitlines()[-1]
+            assert line.startswith(f"the cells that the runs fill are not listed: {path}")
 
 
 def test_a_broken_choice_is_refused_in_one_line(extension, capsys):
