@@ -34,7 +34,7 @@ from repro.config.explain import (
 )
 from repro.config.identity import NUISANCE, SEARCH_PATH, changes_numbers
 from repro.config.loading import group_choices, groups, load_yaml, yaml_problem
-from repro.config.overrides import is_hydras, is_swept, parse_override
+from repro.config.overrides import is_hydras, is_swept, parse_override, require_search_path
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
 from repro.config.schema.registry import registered_schemas, run_class, schema_choices
 from repro.errors import UserError, require_utf8
@@ -150,6 +150,7 @@ def _with_choices(choices: tuple[str, ...]) -> DictConfig:
 
 def _compose_choices(choices: tuple[str, ...]) -> DictConfig:
     """Let Hydra compose choices of groups; raise ConfigError for what it refuses."""
+    require_search_path(choices)
     try:
         with hydra_application():
             return compose("config", overrides=list(choices))
@@ -308,6 +309,7 @@ def hydra_application() -> Iterator[GlobalHydra]:
 @contextmanager
 def explained(overrides: Sequence[str]) -> Iterator[None]:
     """Raise ConfigError for what Hydra refuses in the block, which composes these overrides."""
+    require_search_path(overrides)
     try:
         yield
     except UserError:

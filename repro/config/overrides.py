@@ -115,6 +115,19 @@ def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[s
     return [*overrides, f"{SEARCH_PATH}=[{path}]"]
 
 
+def require_search_path(overrides: Sequence[str]) -> None:
+    """Refuse a ``hydra.searchpath`` with a folder that does not exist, which Hydra passes over.
+
+    Entries of another scheme, such as ``pkg://``, and interpolations are left to Hydra.
+    """
+    for text in overrides:
+        found = parse_override(text).value() if SEARCH_PATH in text else None
+        for entry in found if isinstance(found, list) else ():
+            folder = str(entry).removeprefix("file://")
+            if not ("://" in folder or "${" in folder or Path(folder).is_dir()):
+                raise ConfigError(f"{text}: there is no folder {folder}")
+
+
 @lru_cache(maxsize=4096)
 def parse_override(text: str) -> Override:
     """Parse an override, cached; raise ConfigError if it cannot be read, or gives several names."""

@@ -112,6 +112,23 @@ def test_further_folders_of_choices_are_checked(option, tmp_path, capsys):
         assert str(tmp_path / "absent") in line
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["run"], ["run", "--dry-run"], ["run", "-m", "mapping=mine"], ["run", "--cfg", "job"],
+        ["reproduce", "peters2019/table1"], ["plan", "peters2019/table1"],
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("prefix", ["", "file://"])
+def test_a_folder_of_the_search_path_that_does_not_exist_is_refused(
+    command, prefix, tmp_path, capsys
+):
+    path = f"hydra.searchpath=[{prefix}{tmp_path}/here,pkg://repro,{prefix}{tmp_path}/absent]"
+    (tmp_path / "here").mkdir()
+    assert main([*command, path, f"results_dir={tmp_path}"]) == 2
+    assert capsys.readouterr().err == f"repro: {path}: there is no folder {tmp_path}/absent\n"
+
+
 @pytest.mark.parametrize("option", ["hydra", "-cd"])
 def test_further_folders_are_searched_in_sweeps(option, tmp_path, capsys):
     (tmp_path / "mapping").mkdir()
