@@ -65,6 +65,8 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
         key, value = item.get_key_element(), item.value()
         if not item.is_sweep_override():
             axes[key] = [text]
+        elif key == "name":
+            raise ConfigError(f"{text}: several names; a sweep has one, name=NAME")
         elif isinstance(value, Glob):
             group = item.key_or_group
             # Hydra lists the schemas, which the choices extend, among the choices.
@@ -130,11 +132,8 @@ def require_search_path(overrides: Sequence[str]) -> None:
 
 @lru_cache(maxsize=4096)
 def parse_override(text: str) -> Override:
-    """Parse an override, cached; raise ConfigError if it cannot be read, or gives several names."""
+    """Parse an override, cached; raise ConfigError if it cannot be read."""
     try:
-        item = OverridesParser.create().parse_override(text)
+        return OverridesParser.create().parse_override(text)
     except HydraException as error:  # lexer and parser raise different subclasses
         raise ConfigError(unreadable(text)) from error
-    if item.key_or_group == "name" and item.is_sweep_override():
-        raise ConfigError(f"{text}: several names; a sweep has one, name=NAME")
-    return item

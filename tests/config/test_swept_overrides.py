@@ -57,12 +57,12 @@ SWEPT = {
     "seed=glob(*)": "matches no choice of seed",
     "seed=interval(1,2)": "an interval has no list of values",
     "seed=range(1,1)": "seed=range(1,1) has no values",
+    "name=a,b": "several names; a sweep has one, name=NAME",
 }
 UNREADABLE = {
     "seed=choice(1": "expected KEY=VALUE",
     "name=é": "'name=\"é\"'",
     "name=it's": "double quotes",
-    "name=a,b": "several names; a sweep has one, name=NAME",
 }
 
 
