@@ -1,7 +1,7 @@
 """Folders beside the checkout that add settings, experiments and modules."""
 
 import os
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,9 @@ from repro.config import ConfigError
 from repro.config.compose import compose_run
 from repro.config.experiment import list_experiments, load_experiment
 from repro.config.loading import group_choices
-from repro.config.paths import experiments_dirs, extended, extension_dirs
+from repro.config.paths import conf_dir, experiments_dirs, extended, extension_dirs
 from repro.config.schema.mapping import EntmaxConfig
+from repro.config.schema.registry import schema_choices
 
 MILD = "defaults: [base_entmax, _self_]\nname: entmax\nalpha: 1.125\n"
 TINY = [
@@ -58,30 +59,27 @@ def test_a_choice_of_a_group_may_lie_in_an_extension(extension):
 
 @pytest.mark.parametrize("scale", group_choices("scale"))
 @pytest.mark.parametrize("task", group_choices("task"))
-def test_a_training_of_an_extension_keeps_its_values_at_every_scale(extension, task, scale):
-    chosen = compose_run([f"task={task}", "scale=full"]).training
-    mine = replace(
-        chosen,
-        optimizer="sgd",
-        learning_rate=0.5,
-        batch_size=7,
-        max_epochs=2,
-        max_steps=11,
-        min_learning_rate=0.25,
-        schedule="decay_if_not_best",
-        decay=0.75,
-        decay_from=3,
-        patience=5,
-        validate_every=1,
-        validate_every_steps=13,
-    )
-    text = OmegaConf.to_yaml(OmegaConf.structured(mine))
-    write(extension / "conf/training/mine.yaml", f"defaults: [base_training, _self_]\n{text}")
+def test_choices_of_an_extension_keep_their_values_at_every_scale(extension, task, scale):
     protocol = extension / "conf" / "protocol" / f"{task}_{scale}.yaml"
-    write(protocol, "")  # not all tasks have the scale subset
-    run = compose_run([f"task={task}", "training=mine", f"scale={scale}"])
-    assert run.training == mine
-    assert run.scale.name == scale
+    if not (conf_dir() / "protocol" / protocol.name).exists():
+        write(protocol, "")  # not all tasks have the scale subset
+    full = compose_run([f"task={task}", "scale=full"])
+    groups = ("data", "model", "training", "decoding")
+    mine = {group: node for group in groups if (node := getattr(full, group)) is not None}
+    for group, node in mine.items():
+        (base,) = (name for name, kind in schema_choices(group).items() if kind is type(node))
+        text = f"defaults: [{base}, _self_]\n{OmegaConf.to_yaml(OmegaConf.structured(node))}"
+        write(extension / "conf" / group / "mine.yaml", text)
+    overrides = [f"task={task}", f"scale={scale}", *(f"{group}=mine" for group in mine)]
+    run = compose_run(overrides)
+    assert {group: getattr(run, group) for group in mine} == mine
+    for group, node in mine.items():  # protocols that name them change them
+        key = next(one.name for one in fields(node) if type(getattr(node, one.name)) is int)
+        mine[group] = replace(node, **{key: getattr(node, key) + 2})
+        changed = extension / "conf" / "protocol" / group / f"mine_{task}_{scale}.yaml"
+        write(changed, f"{key}: {getattr(mine[group], key)}\n")
+    run = compose_run(overrides)
+    assert {group: getattr(run, group) for group in mine} == mine
 
 
 def test_a_protocol_in_an_extension_adds_a_scale_to_a_task(extension):
