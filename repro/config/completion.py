@@ -55,7 +55,7 @@ def complete(
         elif chosen:
             found = [f"{group}={choice}" for choice in group_choices(group)]
         else:  # groups, and keys of the configuration that the other words compose
-            found = [f"{name}=" for name in (*groups() - {"hydra", "protocol"}, *_HYDRA)]
+            found = [f"{name}=" for name in (*groups() - {"hydra"}, *_HYDRA)]
             typed = [item for item in before if "=" in item and "," not in item]
             with suppress(ConfigError):
                 found += _keys(compose_run(typed))

@@ -119,6 +119,7 @@ def _sets_value(text: str, folders: set[str]) -> bool:
     Raises:
         ConfigError: it has several values, deletes something, or chooses what is no name.
     """
+    _refuse_misplaced(text)
     item = parse_override(text)
     name = item.key_or_group
     if item.is_sweep_override():
@@ -136,6 +137,16 @@ def _sets_value(text: str, folders: set[str]) -> bool:
     if item.is_delete():
         raise ConfigError(f"{text}: nothing can be deleted; expected KEY=VALUE")
     return not chooses and ("." in name or item.type is OverrideType.CHANGE)
+
+
+def _refuse_misplaced(text: str) -> None:
+    """Refuse a choice of a protocol, and a choice that is to fill another group than its own."""
+    item = parse_override(text)
+    group, inner, _ = item.key_or_group.partition("/")
+    if group == "protocol":
+        raise ConfigError(f"{text}: a protocol cannot be chosen; expected task=NAME and scale=NAME")
+    if group in registered_schemas() and (inner or item.package is not None):
+        raise ConfigError(f"{text}: expected {group}=NAME")
 
 
 def _with_choices(choices: tuple[str, ...]) -> DictConfig:
@@ -310,6 +321,8 @@ def hydra_application() -> Iterator[GlobalHydra]:
 def explained(overrides: Sequence[str]) -> Iterator[None]:
     """Raise ConfigError for what Hydra refuses in the block, which composes these overrides."""
     require_search_path(overrides)
+    for text in overrides:
+        _refuse_misplaced(text)
     try:
         yield
     except UserError:

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from omegaconf import BooleanNode, DictConfig, FloatNode, IntegerNode, ListConfi
 from omegaconf.errors import (
     ConfigAttributeError,
     ConfigKeyError,
+    InterpolationKeyError,
     MissingMandatoryValue,
     OmegaConfBaseException,
     ValidationError,
@@ -24,7 +26,7 @@ from repro.config import schema
 from repro.config.errors import ConfigError, require_extra
 from repro.config.loading import group_choices, groups, yaml_problem
 from repro.config.paths import extension_dirs
-from repro.config.schema.registry import registered_schemas
+from repro.config.schema.registry import registered_schemas, schema_choices
 from repro.errors import meant
 
 CONFIG_ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
@@ -33,6 +35,11 @@ _KINDS = {
     IntegerNode: "an integer", FloatNode: "a number", BooleanNode: "true or false",
     ListConfig: "a list, as [a,b]",
 }  # fmt: skip
+_UNABLE = {
+    "hydra.launcher.detach": "--detach: this launcher cannot detach; choose hydra/launcher=slurm",
+    "hydra.sweeper.dry_run": "--dry-run: this sweeper lists no runs; choose hydra/sweeper=grid",
+}
+"""Messages for the keys of options that a launcher or sweeper of Hydra lacks."""
 
 
 def explain(error: BaseException) -> str:
@@ -55,9 +62,10 @@ def explain(error: BaseException) -> str:
         return str(causes[-1])
     for one in (*causes, error.__context__):  # the latter is about a key in a file
         if isinstance(one, MissingConfigException) and "/" in str(one.missing_cfg_file):
-            return unknown_choice(str(one.missing_cfg_file))
-        if getattr(one, "full_key", None) == "hydra.launcher.detach":
-            return "--detach: this launcher cannot detach; choose hydra/launcher=slurm"
+            return unknown_choice(str(one.missing_cfg_file), one.options)
+        key = getattr(one, "full_key", None) or ""
+        if key in _UNABLE:
+            return _UNABLE[key]
         if isinstance(one, ConfigAttributeError | ConfigKeyError) and is_dataclass(one.object_type):
             file = re.match(r"In '((\w+)/\w+)'", str(error))
             if file and one.object_type not in registered_schemas().get(file[2], {}).values():
@@ -65,25 +73,40 @@ def explain(error: BaseException) -> str:
             else:
                 problem = unknown_key(str(one.key), one.object_type)
             return f"{file[1]}.yaml: {problem}" if file else problem
+        if isinstance(one, ConfigAttributeError | ConfigKeyError) and one.object_type is dict:
+            known = ", ".join(map(str, one.parent_node))
+            return f"{key}: unknown key {one.key!r}; valid keys here: {known}"
+        if isinstance(one, InterpolationKeyError) and key:
+            read, group = str(one).split("'")[1], key.partition(".")[0]
+            expected = f"{key}=VALUE" + f", or another {group}=" * (group in groups())
+            return f"{key} reads {read}, which this run does not have; expected {expected}"
         if isinstance(one, MissingMandatoryValue):
-            return f"{one.full_key} has no value; expected {one.full_key}=VALUE"
-        if isinstance(one, ValidationError) and isinstance(one.child_node, ValueNode | ListConfig):
+            return f"{key} has no value; expected {key}=VALUE"
+        if not isinstance(one, ValidationError):
+            continue
+        child = one.child_node
+        if isinstance(child, DictConfig) and "." in key:  # for a whole group, a file is to blame
+            return f"{key} is a group, not a value; expected {key}.KEY=VALUE"
+        if isinstance(child, ValueNode | ListConfig):
             if isinstance(one.value, dict | DictConfig):
-                return f"{one.full_key} is a value, not a group; expected {one.full_key}=VALUE"
-            if type(one.child_node) in _KINDS:
+                return f"{key} is a value, not a group; expected {key}=VALUE"
+            if type(child) in _KINDS:
                 found = "null" if one.value is None else repr(one.value)
-                return f"{one.full_key} is {found}; expected {_KINDS[type(one.child_node)]}"
+                return f"{key} is {found}; expected {_KINDS[type(child)]}"
     lines = [line for text in map(str, causes) for line in text.splitlines()]
     told = ": ".join(dict.fromkeys(line for line in lines if line and not line.startswith(" ")))
     key = getattr(causes[-1], "full_key", None)
     return f"{told} (key {key})" if key else told
 
 
-def unknown_choice(file: str) -> str:
-    """Explain that a group, the folder of a missing file, has no such option."""
+def unknown_choice(file: str, options: Sequence[str] | None = None) -> str:
+    """Explain that a group, the folder of a missing file, has no such option.
+
+    ``options`` are those that Hydra knows, the schemas and those of its search path among them.
+    """
     group, _, option = file.rpartition("/")
     require_extra(f"{group}={option}")
-    choices = group_choices(group)
+    choices = sorted({*(options or group_choices(group))} - schema_choices(group).keys())
     own = f"; an extension declares it in conf/{file}.yaml" if extension_dirs() else ""
     hint = f"{meant(option, choices)}; choose {group}= one of {', '.join(choices)}{own}"
     return f"no {group} {option!r}{hint}"

@@ -92,8 +92,9 @@ def _name_in(path: Path, _changed: int) -> str | None:
 
 
 def groups() -> set[str]:
-    """Return the names of the configuration groups, each of which is a folder."""
-    return {path.name for conf in conf_dirs() for path in conf.iterdir() if path.is_dir()}
+    """Return the names of the groups that have choices; each is a folder, and so is `protocol`."""
+    folders = (path for conf in conf_dirs() for path in conf.iterdir() if path.is_dir())
+    return {path.name for path in folders} - {"protocol"}
 
 
 def group_choices(group: str) -> list[str]:

@@ -72,6 +72,12 @@ UNREADABLE = {
         *((["-m", override], expected) for override, expected in (SWEPT | UNREADABLE).items()),
         *(([override], expected) for override, expected in UNREADABLE.items()),
         *(([override], "run -m") for override in SWEPT),
+        (["-m", "mapping@loss=entmax", "seed=1,2"], "mapping@loss=entmax: expected mapping=NAME"),
+        (["-m", "mapping@loss=entmax,softmax"], "expected mapping=NAME"),
+        (["-m", "protocol=nmt_demo", "seed=1,2"], "expected task=NAME and scale=NAME"),
+        (["--cfg", "job", "protocol@_global_=nmt_demo"], "expected task=NAME and scale=NAME"),
+        (["-m", "task=nmt", "training=morphology", "seed=1,2"], "max_epochs reads task.setting"),
+        (["-m", "--dry-run", "hydra/sweeper=basic", "seed=1,2"], "choose hydra/sweeper=grid"),
         (["-cn", "other"], "is not supported"),
         (["--config-path=x"], "is not supported"),
         (["--experimental-rerun", "job.pickle"], "is not supported"),
@@ -101,7 +107,8 @@ def test_further_folders_of_choices_are_checked(option, tmp_path, capsys):
         further = [f"hydra.searchpath=['file://{tmp_path}']"]
     for override, expected in (
         ("mapping=mine", "seed is -1"),
-        ("mapping=other", "no mapping 'other'"),
+        ("mapping=other", "no mapping 'other'; choose mapping= one of csoftmax"),
+        ("mapping=other", "learned_alpha_entmax, mine, normmax"),
     ):
         assert main(["run", override, "seed=-1", *further]) == 2
         (line,) = capsys.readouterr().err.splitlines()
