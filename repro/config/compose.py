@@ -33,7 +33,7 @@ from repro.config.explain import (
     unknown_key,
 )
 from repro.config.identity import NUISANCE, SEARCH_PATH, changes_numbers
-from repro.config.loading import group_choices, groups, load_yaml, yaml_problem
+from repro.config.loading import group_choices, groups, load_yaml, refuse_hidden, yaml_problem
 from repro.config.overrides import is_hydras, is_swept, parse_override, require_search_path
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
 from repro.config.schema.registry import registered_schemas, run_class, schema_choices
@@ -151,8 +151,13 @@ def _refuse_misplaced(text: str) -> None:
 
 def _with_choices(choices: tuple[str, ...]) -> DictConfig:
     """Return a configuration of its own with choices of groups, cached until a file changes."""
-    if any(parse_override(text).key_or_group == SEARCH_PATH for text in choices):
-        return _compose_choices(choices)  # also files of folders that are not looked at here
+    chosen = {item.key_or_group: item.value() for item in map(parse_override, choices)}
+    searched = chosen.get(SEARCH_PATH)
+    listed = searched if isinstance(searched, list) else []
+    further = [Path(str(one).removeprefix("file://")) for one in listed]
+    refuse_hidden([*conf_dirs(), *further])
+    if SEARCH_PATH in chosen:  # also files of folders that are not looked at here
+        return _compose_choices(choices)
     files = (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
     found = ((str(path), path.stat()) for path in files)
     stamp = tuple((path, status.st_mtime_ns, status.st_size) for path, status in found)

@@ -111,9 +111,16 @@ def test_a_file_that_has_changed_is_read_again(extension):
         assert load_experiment("mine/figure1").place == f"number {alpha}"
 
 
-def test_a_choice_of_the_package_cannot_be_taken(extension):
-    write(extension / "conf" / "mapping" / "entmax.yaml", MILD)
-    assert compose_run(["mapping=entmax"]).mapping == EntmaxConfig(name="entmax", alpha=1.5)
+@pytest.mark.parametrize("name", ["mapping/entmax", "protocol/snli_demo", "config"])
+@pytest.mark.parametrize("searched", [False, True])
+def test_a_choice_of_the_package_cannot_be_taken(extension, name, searched):
+    folder = extension / "further" if searched else extension / "conf"
+    write(folder / f"{name}.yaml", MILD)
+    further = [f"hydra.searchpath=['file://{folder}']"] if searched else []
+    with pytest.raises(ConfigError) as caught:
+        compose_run(["mapping=softmax", *further])
+    taken = conf_dir() / f"{name}.yaml"
+    assert str(caught.value) == f"{folder / name}.yaml: {name} is defined in {taken} already"
 
 
 def test_an_experiment_may_lie_in_an_extension(extension):
