@@ -272,6 +272,7 @@ def reproduce(parsed: argparse.Namespace) -> int:
             print(f"{name:24} {load_experiment(name).title}")
         return 0
     names, scale, overrides = _chosen(parsed.settings)
+    columns = None if parsed.columns is None else next(csv.reader([parsed.columns])) or [""]
 
     from repro.runs.launch import print_failures
     from repro.runs.reproduce import reproduce
@@ -279,10 +280,9 @@ def reproduce(parsed: argparse.Namespace) -> int:
     if not (_parted(parsed.settings)[0] or parsed.dry_run or parsed.yes):
         if not sys.stdin.isatty():
             raise UserError("this runs every artefact; name some, or confirm with --yes")
-        if not _confirmed(names, scale, overrides, parsed.fresh):
+        if not _confirmed(names, scale, overrides, parsed.fresh, columns):
             return 0
     overrides += ["hydra.launcher.detach=true"] * parsed.detach
-    columns = None if parsed.columns is None else next(csv.reader([parsed.columns])) or [""]
     done = reproduce(
         names, scale, overrides, columns=columns, fresh=parsed.fresh, dry_run=parsed.dry_run
     )
@@ -291,11 +291,17 @@ def reproduce(parsed: argparse.Namespace) -> int:
     return 1 if print_failures(done.outcomes, done.report) else 0
 
 
-def _confirmed(names: Sequence[str], scale: str, overrides: Sequence[str], fresh: bool) -> bool:
+def _confirmed(
+    names: Sequence[str],
+    scale: str,
+    overrides: Sequence[str],
+    fresh: bool,
+    columns: Sequence[str] | None,
+) -> bool:
     """Print the runs to do and ask for confirmation; without any, return True at once."""
     from repro.runs.plan import plan, print_plan
 
-    plans, estimate = plan(names, scale, overrides, fresh)
+    plans, estimate = plan(names, scale, overrides, fresh, columns)
     if not any(one.todo for one in plans):
         return True
     print_plan(plans, estimate)

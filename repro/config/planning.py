@@ -1,7 +1,7 @@
 """The runs that an experiment needs, and how recorded runs match them by their configuration."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -92,6 +92,28 @@ def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
             else:
                 grid = experiment.grid_at(scale, column.name)
                 yield from (replace(first, value=value) for value in grid)
+
+
+def plan_artefacts(
+    experiments: Collection[Experiment], scale: str, columns: Collection[str] | None = None
+) -> dict[str, list[PlannedRun]]:
+    """Return the runs of artefacts that are known before any has run, by artefact.
+
+    Args:
+        experiments: the artefacts.
+        scale: scale of the runs.
+        columns: columns whose runs are needed; None for all.
+
+    Raises:
+        ConfigError: no artefact has such a column, or one does not exist at this scale.
+    """
+    plans = {one.name: [*plan_runs(one, scale)] for one in experiments}
+    if columns is None:
+        return plans
+    known = dict.fromkeys(column.name for one in experiments for column in one.columns_at(scale))
+    if unknown := [name for name in columns if name not in known]:
+        raise ConfigError(f"no column {', '.join(unknown)!r}; choose from: {', '.join(known)}")
+    return {name: [run for run in runs if run.column in columns] for name, runs in plans.items()}
 
 
 def refuse_relabelled(

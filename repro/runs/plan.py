@@ -12,7 +12,7 @@ from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
 from repro.config.identity import flattened, settings, training_id
 from repro.config.overrides import is_hydras, require_search_path
-from repro.config.planning import corpus_settings, plan_runs, refuse_relabelled
+from repro.config.planning import corpus_settings, plan_artefacts, refuse_relabelled
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
 from repro.results import Archive, Record, RunFolder, list_runs, runs_dir
@@ -55,23 +55,27 @@ class Estimate:
 
 
 def plan(
-    names: Sequence[str], scale: str, extra: Sequence[str], fresh: bool = False
+    names: Sequence[str],
+    scale: str,
+    extra: Sequence[str],
+    fresh: bool = False,
+    columns: Sequence[str] | None = None,
 ) -> tuple[list[ArtefactPlan], Estimate]:
     """Plan artefacts, without starting a run or generating a corpus.
 
     ``extra`` are further overrides, of which those of a launcher change no run; with ``fresh``,
-    runs of earlier versions count as to be done.
+    runs of earlier versions count as to be done. ``columns`` are those to run; None for all.
 
     Returns:
         The artefacts, and an estimate of all runs to do; a run that several need counts once.
 
     Raises:
-        ConfigError: no such artefact or scale, or a setting is refused.
+        ConfigError: no such artefact, scale or column, or a setting is refused.
     """
     require_search_path(extra)
     extra = [item for item in extra if not is_hydras(item)]
     experiments = {name: load_experiment(name) for name in names}
-    planned = {name: [*dict.fromkeys(plan_runs(experiments[name], scale))] for name in names}
+    planned = plan_artefacts(experiments.values(), scale, columns)
     composed = cache(lambda overrides: compose_run([*overrides, *extra]))  # artefacts share runs
     first = next((run.overrides for runs in planned.values() for run in runs), (f"scale={scale}",))
     results_dir = composed(first).results_path

@@ -7,10 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from repro.config.compose import compose_run
-from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment, load_experiment
 from repro.config.overrides import is_hydras
-from repro.config.planning import PlannedRun, plan_runs, refuse_relabelled
+from repro.config.planning import PlannedRun, plan_artefacts, refuse_relabelled
 from repro.errors import DataError
 from repro.results import Archive, Record, RunFolder, figure_path, require_writable, run_folder
 from repro.results.cells import following_runs
@@ -136,14 +135,8 @@ class _Work:
     def __init__(
         self, experiments: Sequence[Experiment], scale: str, columns: Sequence[str] | None
     ) -> None:
-        known = dict.fromkeys(c.name for e in experiments for c in e.columns_at(scale))
-        if unknown := [name for name in columns or () if name not in known]:
-            raise ConfigError(f"no column {', '.join(unknown)!r}; choose from: {', '.join(known)}")
         self.experiments, self.scale = experiments, scale
-        self.plans = {
-            e.name: [r for r in plan_runs(e, scale) if columns is None or r.column in columns]
-            for e in experiments
-        }
+        self.plans = plan_artefacts(experiments, scale, columns)
         self.found: dict[PlannedRun, Record | None] = {}
 
     @property
