@@ -27,6 +27,7 @@ from repro.config.compose import compose_run, explained, hydra_application, to_r
 from repro.config.errors import ConfigError
 from repro.config.identity import SEARCH_PATH
 from repro.config.overrides import combinations
+from repro.config.paths import extension_dirs
 from repro.errors import say
 from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.labels import counted
@@ -337,7 +338,17 @@ def outcome_of(job: Job, was_done: bool = False) -> Outcome:
 
 
 def print_plan(jobs: Sequence[Job]) -> None:
-    """Print the runs of a sweep with their statuses."""
+    """Print the runs of a sweep with their statuses.
+
+    Raises:
+        ConfigError: the name of a choice does not exist.
+    """
+    further = any(item.startswith(SEARCH_PATH) for job in jobs for item in job.overrides)
+    if further or extension_dirs():  # the package's own names need no check
+        from repro.tasks.instantiate import check_choices  # imports PyTorch
+
+        for job in jobs:
+            check_choices(job.config)
     labels, statuses = labels_of(jobs), [run_state(job.folder) for job in jobs]
     for job, status in zip(jobs, statuses, strict=True):
         shown = "queued" if status == "absent" else status

@@ -19,8 +19,7 @@ from repro.checksums import DamagedFileError
 from repro.config.compose import to_yaml
 from repro.config.errors import ConfigError, require_extra
 from repro.config.identity import changes_numbers, ensemble_id, settings
-from repro.config.schema import FenchelYoungLossConfig, RunConfig
-from repro.config.schema.mapping import UnboundedConfig
+from repro.config.schema import RunConfig
 from repro.evaluation.metrics import metric_of
 from repro.mappings.kernels import dispatch
 from repro.results import Record, ResultsError, RunFolder, list_runs, publish, run_folder
@@ -30,7 +29,7 @@ from repro.runs.environment import describe_versions, enough_memory, source_comm
 from repro.runs.job import Job, is_finished, locate, logged
 from repro.runs.locking import announce, run_lock
 from repro.tasks import EnsembleEvaluation, Predictor, Task, task_spec
-from repro.tasks.instantiate import build_loss_mapping, build_mapping
+from repro.tasks.instantiate import check_choices
 from repro.training import distributed
 from repro.training.checkpoint import TrainingProgress, load_weights
 from repro.training.logger import LOGGERS
@@ -50,15 +49,12 @@ def check(run: Job) -> None:
     """Refuse a run whose corpus is malformed or leaves nothing to train on, before it has a folder.
 
     Raises:
-        ConfigError: a mapping or loss does not exist, or the logger needs a missing package.
+        ConfigError: the name of a choice does not exist, or the logger needs a missing package.
         DataError: names file and line, or the setting that leaves no example.
     """
     config = run.config
     require_extra(f"logger={config.logger.name}")
-    if isinstance(config.mapping, UnboundedConfig):
-        build_mapping(config.mapping)
-    if isinstance(config.loss, FenchelYoungLossConfig):
-        build_loss_mapping(config.loss)
+    check_choices(config)
     check_corpus = task_spec(config.task.name).check
     if check_corpus is not None:
         with enough_memory(config, "data"):

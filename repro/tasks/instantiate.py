@@ -11,7 +11,12 @@ import repro.models
 import repro.structures
 from repro.config.errors import ConfigError
 from repro.config.paths import declared_in, extended
-from repro.config.schema import FenchelYoungLossConfig, MappingConfig, StructuredLossConfig
+from repro.config.schema import (
+    FenchelYoungLossConfig,
+    MappingConfig,
+    RunConfig,
+    StructuredLossConfig,
+)
 from repro.config.schema.groups import StructureConfig
 from repro.config.schema.loss import EntmaxLossConfig
 from repro.config.schema.mapping import BoundedConfig
@@ -91,6 +96,27 @@ def _declared(package: ModuleType, attribute: str) -> dict[str, Any]:
     return declared_in(package.__name__, extended(package.__name__), attribute, own)
 
 
+def check_choices(config: RunConfig) -> None:
+    """Check that what the choices of a run name exists, without building a model.
+
+    Raises:
+        ConfigError: there is no mapping, structure, loss or model of a name, or it does not take
+            the settings.
+    """
+    if isinstance(config.mapping, BoundedConfig):
+        build_bounded_mapping(config.mapping)
+    elif config.mapping is not None:
+        build_mapping(config.mapping)
+    if config.structure is not None:
+        _known(_declared(repro.structures, "STRUCTURES"), "structure", config.structure.name)
+    if isinstance(config.loss, FenchelYoungLossConfig):
+        build_loss_mapping(config.loss)
+    elif isinstance(config.loss, StructuredLossConfig):
+        _known(_STRUCTURED, "loss", config.loss.name)
+    if isinstance(config.model, SequenceModelConfig):
+        _known(_models(), "model", config.model.name)
+
+
 def build_mapping(config: MappingConfig) -> ProbabilityMap:
     """Create the mapping that a ``mapping`` configuration names.
 
@@ -159,7 +185,7 @@ def build_structured_loss(config: StructuredLossConfig, structure: Structure) ->
         ConfigError: there is no structured loss of this name, or the structure lacks its sum.
     """
     settings = asdict(config)
-    loss = _known(_STRUCTURED, "structured loss", settings.pop("name"))
+    loss = _known(_STRUCTURED, "loss", settings.pop("name"))
     sums = type(structure).log_partition is not Structure.log_partition
     if issubclass(loss, MarginCRFLoss) and not sums:
         name = type(structure).__name__
@@ -173,14 +199,19 @@ def build_translator(config: SequenceModelConfig, parts: TranslatorParts) -> Tra
     Raises:
         ConfigError: there is no model of this name.
     """
-    known = declared_in(repro.models.__name__, repro.models.__path__, "MODELS")
-    model: Translator = _known(known, "model", config.name)(config, parts)
+    model: Translator = _known(_models(), "model", config.name)(config, parts)
     return model
+
+
+@cache
+def _models() -> dict[str, Callable[[SequenceModelConfig, TranslatorParts], Translator]]:
+    return declared_in(repro.models.__name__, repro.models.__path__, "MODELS")
 
 
 def _mapping(config: MappingConfig | FenchelYoungLossConfig) -> ProbabilityMap:
     settings = asdict(config)
-    mapping: ProbabilityMap = _built(_modules() | _CONFIGURED, "mapping", settings)
+    kind = "mapping" if isinstance(config, MappingConfig) else "loss"
+    mapping: ProbabilityMap = _built(_modules() | _CONFIGURED, kind, settings)
     return mapping
 
 
@@ -208,5 +239,5 @@ def _built(choices: Mapping[str, Callable[..., Any]], kind: str, settings: dict[
 
 def _known(choices: Mapping[str, ChoiceT], kind: str, name: str) -> ChoiceT:
     if name not in choices:
-        raise ConfigError(f"no {kind} {name!r}; choose from: {', '.join(choices)}")
+        raise ConfigError(f"{kind}.name is {name!r}; expected one of {', '.join(choices)}")
     return choices[name]

@@ -1,6 +1,7 @@
 """Folders beside the checkout that add settings, experiments and modules."""
 
 import os
+import re
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -185,3 +186,28 @@ def test_a_broken_choice_is_refused_in_one_line(extension, capsys):
     assert main(["run", "mapping=mild"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "mild.yaml:2: not YAML" in line
+
+
+@pytest.mark.parametrize(
+    ("task", "choice", "known"),
+    [
+        ("morphology", "mapping/entmax", "softmax, "),
+        ("nmt", "mapping/csparsemax", "csoftmax, csparsemax"),
+        ("morphology", "loss/entmax", "softmax, "),
+        ("parsing", "loss/crf", "structured_perceptron, "),
+        ("parsing", "structure/arborescence", "matching, arborescence"),
+        ("nmt", "model/translator", "seq2seq"),
+    ],
+)
+def test_a_name_that_nothing_has_is_refused_before_a_run(extension, task, choice, known, capsys):
+    group = choice.partition("/")[0]
+    text = re.sub(
+        "^name: .*$", "name: nosuch", (conf_dir() / f"{choice}.yaml").read_text(), flags=re.M
+    )
+    write(extension / "conf" / group / "mine.yaml", text)
+    arguments = [f"task={task}", f"{group}=mine", "hardware=cpu", f"results_dir={extension}/of"]
+    for command in (["--dry-run"], ["-m", "--dry-run", "seed=1,2"], []):
+        assert main(["run", *command, *arguments]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"repro: {group}.name is 'nosuch'; expected one of {known}")
+    assert not list(extension.glob("of/*/runs/*"))

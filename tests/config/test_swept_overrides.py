@@ -113,6 +113,9 @@ def test_further_folders_of_choices_are_checked(option, tmp_path, capsys):
         assert main(["run", override, "seed=-1", *further]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert expected in line
+    (tmp_path / "mapping" / "mine.yaml").write_text(MINE.replace("name: entmax", "name: other"))
+    assert main(["run", "--dry-run", "mapping=mine", *further, f"results_dir={tmp_path}"]) == 2
+    assert "mapping.name is 'other'; expected one of" in capsys.readouterr().err
     if option != "hydra":
         assert main(["run", option, str(tmp_path / "absent")]) == 2
         (line,) = capsys.readouterr().err.splitlines()
