@@ -78,6 +78,9 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins():
     assert compose_run([*small, "training=opennmt"]).training.optimizer == "sgd"
     demo = ["task=nmt", "scale=demo"]
     assert compose_run([*demo, "training=opennmt"]).training.optimizer == "adam"
+    named = ["data=translation", "model=translator", "decoding=rescored_beam"]
+    assert compose_run([*demo, *named]) == compose_run(demo)
+    assert compose_run([*demo, "data.corpus=mine"]).data.corpus == "mine"
 
 
 @pytest.mark.parametrize(
