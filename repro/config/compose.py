@@ -358,6 +358,10 @@ def to_run_config(cfg: DictConfig) -> schema.RunConfig:
     run.results_dir = str(Path(run.results_dir or default_results_dir()).absolute())
     for folder in (run.data_dir, run.results_dir):  # both are written to config.yaml
         require_utf8(folder)
+    if run.data.folder is not None:  # written in one way, since it is part of the run's identity
+        path = Path(os.path.normpath(run.data.folder))
+        inside = path.is_relative_to(run.data_dir)
+        run.data.folder = str(path.relative_to(run.data_dir) if inside else path)
     return run
 
 

@@ -44,6 +44,12 @@ def test_writing_out_a_default_changes_nothing():
     assert identity("training.max_grad_norm=5.0") == identity()
 
 
+def test_a_folder_has_one_identity_however_it_is_written():
+    folders = ["mine", "./mine", "mine/", "/data/other/../mine"]
+    assert len({identity("data_dir=/data", f"data.folder={one}") for one in folders}) == 1
+    assert identity("data_dir=/data", "data.folder=/mine") != identity("data.folder=mine")
+
+
 def training(*overrides: str) -> str:
     return training_id(compose_run(["task=nmt", *overrides]), "f", SPEC.unread_in_training)
 
