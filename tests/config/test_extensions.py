@@ -65,7 +65,7 @@ def test_choices_of_an_extension_keep_their_values_at_every_scale(extension, tas
     if not (conf_dir() / "protocol" / protocol.name).exists():
         write(protocol, "")  # not all tasks have the scale subset
     full = compose_run([f"task={task}", "scale=full"])
-    groups = ("data", "model", "training", "decoding")
+    groups = ("data", "model", "training", "decoding", "hardware")
     mine = {group: node for group in groups if (node := getattr(full, group)) is not None}
     for group, node in mine.items():
         (base,) = (name for name, kind in schema_choices(group).items() if kind is type(node))
@@ -77,7 +77,8 @@ def test_choices_of_an_extension_keep_their_values_at_every_scale(extension, tas
     for group, node in mine.items():  # protocols that name them change them
         key = next(one.name for one in fields(node) if type(getattr(node, one.name)) is int)
         mine[group] = replace(node, **{key: getattr(node, key) + 2})
-        changed = extension / "conf" / "protocol" / group / f"mine_{task}_{scale}.yaml"
+        name = f"mine_{scale}" if group == "hardware" else f"mine_{task}_{scale}"
+        changed = extension / "conf" / "protocol" / group / f"{name}.yaml"
         write(changed, f"{key}: {getattr(mine[group], key)}\n")
     run = compose_run(overrides)
     assert {group: getattr(run, group) for group in mine} == mine
