@@ -32,7 +32,7 @@ from repro.config.explain import (
     unknown_choice,
     unknown_key,
 )
-from repro.config.identity import NUISANCE, SEARCH_PATH, changes_numbers
+from repro.config.identity import NUISANCE, REMOVED, SEARCH_PATH, changes_numbers
 from repro.config.loading import group_choices, groups, load_yaml, refuse_hidden, yaml_problem
 from repro.config.overrides import is_hydras, is_swept, parse_override, require_search_path
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
@@ -215,12 +215,6 @@ def _refuse_unused(cfg: DictConfig, overrides: Sequence[str]) -> None:
 RESTORED_CHANGES = ("decoding.", "hardware=", "hardware.", "data_dir=")
 """Prefixes of the overrides that a trained model accepts: search, device and data folder."""
 
-_REMOVED: dict[str, dict[str, object]] = {
-    "loss": {"label_smoothing": 0.0},
-    "decoding": {"replace_unknown": False},
-}
-"""Settings of earlier versions by group, with the only value that a model may have had."""
-
 
 def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
     """Restore the configuration of a run; where it is computed and stored is chosen anew.
@@ -284,10 +278,9 @@ def _stored(path: Path) -> DictConfig:
     known = {field.name for field in fields(schema.RunConfig)}
     if unknown := [str(key) for key in stored if key not in known]:
         raise ConfigError(unknown_key(unknown[0], schema.RunConfig))
-    for group, removed in _REMOVED.items():
-        for key, value in removed.items():
-            if OmegaConf.is_dict(stored.get(group)) and stored[group].get(key) == value:
-                del stored[group][key]
+    for (group, key), value in REMOVED.items():
+        if OmegaConf.is_dict(stored.get(group)) and stored[group].get(key) == value:
+            del stored[group][key]
     return stored
 
 
@@ -358,10 +351,6 @@ def to_run_config(cfg: DictConfig) -> schema.RunConfig:
     run.results_dir = str(Path(run.results_dir or default_results_dir()).absolute())
     for folder in (run.data_dir, run.results_dir):  # both are written to config.yaml
         require_utf8(folder)
-    if run.data.folder is not None:  # written in one way, since it is part of the run's identity
-        path = Path(os.path.normpath(run.data.folder))
-        inside = path.is_relative_to(run.data_dir)
-        run.data.folder = str(path.relative_to(run.data_dir) if inside else path)
     return run
 
 

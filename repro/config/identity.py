@@ -26,6 +26,9 @@ DISPLAYED = (("training", "checkpoint_minutes"), ("task", "shown"))
 """Settings of other groups that do not say what is computed: when to save, what to keep for
 figures."""
 
+REMOVED = {("loss", "label_smoothing"): 0.0, ("decoding", "replace_unknown"): False}
+"""Settings of earlier versions, with the only value that a run of today can have had."""
+
 
 def run_id(run: RunConfig, fingerprint: str) -> str:
     """Name a run by its resolved configuration, its corpus and the package's numeric epoch.
@@ -54,12 +57,21 @@ def ensemble_id(members: list[str]) -> str:
 
 def settings(run: RunConfig) -> dict[str, Any]:
     """Collect every setting that may change a run's numbers, as nested plain values."""
-    content = {key: value for key, value in asdict(run).items() if key not in NUISANCE}
-    for group, key in DISPLAYED:
-        content[group].pop(key, None)
-    if content["training"].get("graphs") == "off":  # as in records from before there were graphs
-        del content["training"]["graphs"]
-    return content
+    return without_nuisance(asdict(run))
+
+
+def without_nuisance(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run that may change its numbers, from all or from recorded ones.
+
+    Runs of one seed, epoch and corpus compute the same if and only if these are equal.
+    """
+    left = {key: value for key, value in content.items() if key not in NUISANCE}
+    unread = {**dict.fromkeys(DISPLAYED, ...), **REMOVED, ("training", "graphs"): "off"}
+    for (group, name), value in unread.items():
+        found = left.get(group)
+        if isinstance(found, Mapping) and name in found and value in (..., found[name]):
+            left[group] = {key: one for key, one in found.items() if key != name}
+    return left
 
 
 def flattened(content: Mapping[str, Any], separator: str = ".") -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """The runs that an experiment needs, and how recorded runs match them by their configuration."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from repro.atomic import atomic_write_text
 from repro.config.compose import compose_run
@@ -17,6 +17,7 @@ from repro.config.identity import flattened, settings
 from repro.config.loading import declared_name
 from repro.config.overrides import parse_override
 from repro.config.paths import conf_dirs, extension_dirs
+from repro.config.schema import RunConfig
 
 _NAMED_GROUPS = ("mapping", "structure", "loss")
 
@@ -159,13 +160,27 @@ def _typed(overrides: Sequence[str]) -> dict[str, Any]:
     return {item.key_or_group: item.value() for item in map(parse_override, overrides)}
 
 
-def planned(overrides: Sequence[str]) -> dict[str, Any]:
-    """Compose the settings of a run, with dotted keys.
+class Plan(NamedTuple):
+    """Configuration that a planned run has."""
+
+    settings: dict[str, Any]  # every setting that may change the numbers, with dotted keys
+    corpus: str  # equal for runs that read the same corpus
+
+
+def planned(overrides: Sequence[str]) -> Plan:
+    """Compose the configuration of a run.
 
     Raises:
         ConfigError: a setting is refused.
     """
-    return flattened(settings(compose_run(overrides)))
+    run = compose_run(overrides)
+    return Plan(flattened(settings(run)), corpus_key(run))
+
+
+def corpus_key(run: RunConfig) -> str:
+    """Return a text that is equal for runs which read the same corpus, whatever its content."""
+    known = flattened(settings(run))
+    return json.dumps({key: known[key] for key in known if key.startswith(run.corpus_settings)})
 
 
 class Plans:
@@ -181,7 +196,7 @@ class Plans:
     def __init__(self, path: Path) -> None:
         self._path, self._grown = path, False
 
-    def __getitem__(self, overrides: tuple[str, ...]) -> dict[str, Any]:
+    def __getitem__(self, overrides: tuple[str, ...]) -> Plan:
         key = json.dumps(overrides)
         if key not in self._known:
             self._known[key], self._grown = planned(overrides), True
@@ -195,11 +210,13 @@ class Plans:
             self._grown = False
 
     @cached_property
-    def _known(self) -> dict[str, dict[str, Any]]:
+    def _known(self) -> dict[str, Plan]:
         try:
             content = json.loads(self._path.read_text(encoding="utf-8"))
-            return dict(content["plans"]) if content["of"] == self._source else {}
-        except (OSError, ValueError, KeyError, TypeError):
+            if content["of"] != self._source:
+                return {}
+            return {key: Plan(*kept) for key, kept in content["plans"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return {}
 
     @cached_property
@@ -217,23 +234,12 @@ class Plans:
 def choices_in(overrides: Sequence[str]) -> dict[str, str]:
     """Return the mapping, structure and loss that overrides choose, without composing anything.
 
-    Keys are those of settings, and values the names in the files: ``loss=cross_entropy`` is
-    ``{"loss.name": "softmax"}``. Names are recorded as they stand in the files; other settings may
-    be recorded in another form than they were typed in.
+    Values are the names in the files, which are recorded as they stand there:
+    ``["loss=cross_entropy"]`` has ``{"loss": "softmax"}``.
     """
     chosen = {key: value for key, value in _typed(overrides).items() if key in _NAMED_GROUPS}
     names = {key: declared_name(key, str(value)) for key, value in chosen.items()}
-    return {f"{key}.name": name for key, name in names.items() if name is not None}
-
-
-def corpus_settings(planned: Mapping[str, Any]) -> str:
-    """Return those of a run's settings, with dotted keys, that decide which corpus it reads.
-
-    Runs that agree in them have the same fingerprint unless the content of the corpus changed.
-    """
-    return json.dumps({
-        key: planned[key] for key in sorted(planned) if key.startswith(("task.", "data.", "model."))
-    })  # fmt: skip
+    return {key: name for key, name in names.items() if name is not None}
 
 
 def _agree(value: Any, known: Any) -> bool:

@@ -3,7 +3,9 @@
 import logging
 from collections.abc import Sequence
 from functools import cache, partial
+from math import isclose
 from pathlib import Path
+from statistics import fmean
 
 from repro.checksums import DamagedFileError
 from repro.config.experiment import Experiment
@@ -47,6 +49,9 @@ class Comparer:
     def compare(self, pairs: Pairs, compute: bool = True) -> Comparison | None:
         """Look up or compute the test of one metric of runs against the baseline.
 
+        A known test counts only if its difference is that of the values: runs that were repeated
+        elsewhere keep their names, but not all of their digits.
+
         Returns None if the metric has no test, if the statistics of a run are missing or damaged,
         if the runs have different numbers of examples, or if the test is not known and ``compute``
         is false.
@@ -57,8 +62,12 @@ class Comparer:
         metric, sides = pairs[0][0].metric, [*zip(*pairs, strict=True)]
         runs, others = (" ".join(one.run_id for one in side) for side in sides)
         identity = (metric, runs, others, signature())
-        if identity in self._known or not compute or (form := formula_of(metric)) is None:
-            return self._known.get(identity)
+        difference = fmean(one.value - other.value for one, other in pairs)
+        known = self._known.get(identity)
+        if known is not None and isclose(known.difference, difference, rel_tol=1e-6, abs_tol=1e-6):
+            return known
+        if not compute or (form := formula_of(metric)) is None:
+            return None
         try:
             kept = [[self._read(record.run_id) for record in side] for side in sides]
         except (DamagedFileError, ResultsError) as error:
@@ -161,14 +170,18 @@ def significance_note(table: Table) -> str:
             untested.append(f"{row.label} ({', '.join(lacking)})" if tested else row.label)
     if not table.comparisons:
         return (
-            f"No marks of significance: paired tests against {baseline} need statistics of "
-            "runs on the same corpus, which are not on this machine."
+            f"No marks of significance: paired tests against {baseline} need statistics of runs of "
+            "equal seeds on one corpus, which are missing here."
             if untested
             else ""
         )
     different = any(cell.significant for row in table.rows for cell in row.cells)
     names = "; ".join(untested)
-    rest = f" {UNTESTED} not tested, without statistics of the runs: {names}." if untested else ""
+    rest = (
+        f" {UNTESTED} not tested, without statistics of runs on one corpus: {names}."
+        if untested
+        else ""
+    )
     return (
         f"{f'{SIGN} differs' if different else 'No tested value differs'} from "
         f"{baseline}: p < {LEVEL} in approximate randomisation over the test examples. The test "

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from repro.config.experiment import Experiment, list_experiments, load_experiment
-from repro.config.identity import changes_numbers
-from repro.config.planning import PlannedRun, Plans, choices_in, corpus_settings, plan_runs
+from repro.config.identity import changes_numbers, flattened, without_nuisance
+from repro.config.planning import PlannedRun, Plans, choices_in, plan_runs
 from repro.evaluation.metrics import best_value, is_metric, metric_of
 from repro.results.labels import corpus_label
 from repro.results.layout import plans_path, record_path
 from repro.results.record import Record
 from repro.results.speeds import speeds_of
-from repro.results.store import RunFolder, list_runs, read_records, read_settings, run_folder
+from repro.results.store import RunFolder, list_runs, read_config, read_records, run_folder
 from repro.version import NUMERIC_EPOCH
 
 _log = logging.getLogger(__name__)
@@ -143,12 +143,9 @@ class Archive:
 
     @cached_property
     def failures(self) -> list[tuple[RunFolder, dict[str, Any]]]:
-        """Folders of failed runs with their settings, sorted by name.
-
-        A folder whose configuration cannot be read has no settings.
-        """
+        """Folders of failed runs with their configurations, empty if unreadable, by name."""
         failed = (one for one in list_runs(self.results_dir, self.scale) if one.status == "failed")
-        return [(folder, read_settings(folder)) for folder in failed]
+        return [(folder, read_config(folder)) for folder in failed]
 
     @cached_property
     def _by_seed(self) -> dict[int | None, list[Record]]:
@@ -188,24 +185,25 @@ class Archive:
         overrides = self._overrides(run)
         if overrides not in self._matching:  # artefacts share many configurations
             runs = self._by_seed[run.seed]
-            self._matching[overrides] = [o for o in runs if self._matches(overrides, o.settings)]
+            self._matching[overrides] = [o for o in runs if self._matches(overrides, o.config)]
         found = self._matching[overrides]
         if not found:  # and nothing need be composed
             return "", found
-        corpus = corpus_settings(self.plans[overrides])
+        corpus = self.plans[overrides].corpus
         at_hand = self._corpus_at_hand(run, corpus)
         return corpus, [one for one in found if at_hand in (None, one.fingerprint)]
 
     def _overrides(self, run: PlannedRun) -> tuple[str, ...]:
         return (*run.overrides, *self.changed.get(run.experiment, ()))
 
-    def _matches(self, overrides: tuple[str, ...], known: Mapping[str, Any]) -> bool:
-        """Return whether settings with dotted keys are those that overrides compose."""
+    def _matches(self, overrides: tuple[str, ...], content: Mapping[str, Any]) -> bool:
+        """Return whether the configuration of a run, nested, is the one that overrides compose."""
         # Composing takes milliseconds, and most runs differ in a choice already.
-        chosen = self._choices(overrides).items()
-        return all(known.get(key, name) == name for key, name in chosen) and all(
-            known.get(key, ...) == value for key, value in self.plans[overrides].items()
-        )
+        for key, name in self._choices(overrides).items():
+            chosen = content.get(key)
+            if isinstance(chosen, Mapping) and chosen.get("name", name) != name:
+                return False
+        return self.plans[overrides].settings == flattened(without_nuisance(content))
 
     def measurements(self, experiment: Experiment) -> list[Measurement]:
         """Return every metric of every recorded run of an artefact, including tuning runs."""
@@ -296,9 +294,8 @@ class Archive:
             for run in plan_runs(experiment, self.scale):
                 if record.seed not in experiment.seeds_at(self.scale, run.column):
                     continue
-                tuned = record.settings.get(run.setting, run.value)
-                same = replace(run, seed=record.seed, value=tuned).overrides
-                if self._matches(same, record.settings):
+                same = replace(run, seed=record.seed).overrides
+                if self._matches(same, record.config):
                     found.append(name)
                     break
         return found

@@ -156,7 +156,11 @@ class RunFolder:
         """
         damaged = {*self.damaged_files()}
         training = (self.training, self.history, self.model)
-        if damaged & {MANIFEST, self.done.name, *(path.name for path in training)}:
+        if damaged & {MANIFEST, self.done.name}:  # files whose checksum is still there are intact
+            listed = (self.path / MANIFEST).read_text(encoding="utf-8", errors="replace")
+            found = {one.name: checksums.sha256_of_file(one) for one in training if one.is_file()}
+            damaged |= {one.name for one in training if found.get(one.name, "?") not in listed}
+        if damaged & {path.name for path in training}:
             for path in training:
                 path.unlink(missing_ok=True)
         if damaged:
@@ -289,13 +293,18 @@ class RunFolder:
         self.traceback.unlink(missing_ok=True)
 
 
-def read_settings(folder: RunFolder) -> dict[str, Any]:
-    """Read the configuration of a run with dotted keys; empty if it is not there or damaged."""
+def read_config(folder: RunFolder) -> dict[str, Any]:
+    """Read the configuration of a run; empty if it is not there or damaged."""
     try:
         content = yaml.safe_load(folder.config.read_bytes())
     except (OSError, ValueError, yaml.YAMLError):
         return {}
-    return flattened(content) if isinstance(content, dict) else {}
+    return content if isinstance(content, dict) else {}
+
+
+def read_settings(folder: RunFolder) -> dict[str, Any]:
+    """Read the configuration of a run with dotted keys; empty if it is not there or damaged."""
+    return flattened(read_config(folder))
 
 
 RunT = TypeVar("RunT", RunFolder, Record)
@@ -333,12 +342,17 @@ def publish(results_dir: Path, record: Record) -> Path:
 
 
 def publish_again(folder: RunFolder) -> None:
-    """Publish the record of a finished run if the published one is missing, damaged or another."""
+    """Publish the record of a finished run, with its statistics, unless that was done.
+
+    Published files may be missing, damaged or of another run of the same name.
+    """
     results_dir, damage = folder.path.parents[2], (DamagedFileError, ResultsError)
+    place = results_dir, folder.scale, folder.run_id
     with suppress(*damage):  # a damaged folder has nothing to publish
-        record = folder.read_record()
-        with suppress(*damage):
-            if read_record(record_path(results_dir, folder.scale, folder.run_id)) == record:
+        record, own = folder.read_record(), folder.verified(folder.statistics)
+        with suppress(*damage, FileNotFoundError):
+            equal = not own.exists() or own.read_bytes() == statistics_path(*place).read_bytes()
+            if equal and read_record(record_path(*place)) == record:
                 return
         publish(results_dir, record)
 
@@ -371,6 +385,12 @@ def read_records(results_dir: Path, scale: str) -> list[Record]:
             continue
         try:
             record = read_record(path)
+            name = path.stem if path.parent.name == "records" else path.parent.name
+            if (record.scale, record.run_id) != (scale, name):
+                raise ResultsError(
+                    f"{path} is the record of {record.scale}/{record.run_id}; expected that of "
+                    f"{scale}/{name}"
+                )
             found[record.run_id] = record
         except DamagedFileError as error:
             _log.warning("%s", error)

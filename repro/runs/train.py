@@ -20,6 +20,7 @@ from repro.config.compose import to_yaml
 from repro.config.errors import ConfigError, require_extra
 from repro.config.identity import changes_numbers, ensemble_id, settings
 from repro.config.schema import RunConfig
+from repro.errors import DataError
 from repro.evaluation.metrics import metric_of
 from repro.mappings.kernels import dispatch
 from repro.results import Record, ResultsError, RunFolder, list_runs, publish, run_folder
@@ -61,6 +62,14 @@ def check(run: Job) -> None:
             check_corpus(config)
 
 
+def require_corpus(run: Job) -> None:
+    """Raise DataError if the corpus that a task was built from is not that of its run."""
+    if task_spec(run.config.task.name).identify(run.config) != run.corpus:
+        raise DataError(
+            f"the files of {run.corpus.name} changed after this run was planned; start it again"
+        )
+
+
 def train_and_evaluate(run: Job) -> None:
     """Train a run or continue it, evaluate it, and write its record."""
     config, folder = run.config, run.folder
@@ -69,6 +78,7 @@ def train_and_evaluate(run: Job) -> None:
     kept = [item for item in run.overrides if changes_numbers(item)]
     environment = begin(run, device, shlex.join(["repro", "run", *kept]))
     task = build_task(config, device)
+    require_corpus(run)
     shown_at = -_PROGRESS_SECONDS
 
     def show(progress: TrainingProgress, batches: int) -> None:
@@ -292,6 +302,7 @@ def evaluate_ensemble(members: Sequence[Job], command: str) -> RunFolder:
         tasks = []
         for member in members:
             task = build_task(member.config, device)
+            require_corpus(member)
             load_weights(member.folder.verified(member.folder.model), task.model)
             task.model.eval()
             tasks.append(task)

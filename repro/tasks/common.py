@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from repro.config.schema import RunConfig
 from repro.data.files import each_line as each_line  # part of the interface for tasks
@@ -133,6 +133,19 @@ def check_name(config: RunConfig, published: str, demo: str) -> None:
             f"data.corpus={config.data.corpus}: task={config.task.name} reads {expected}; for "
             "files of your own set data.folder"
         )
+
+
+class FolderState(NamedTuple):
+    """Folder of a corpus and names, sizes and times of its files: a key of what was read there."""
+
+    path: Path
+    files: tuple[tuple[Path, int, int], ...]
+
+    @classmethod
+    def of(cls, folder: Path) -> Self:
+        """Look at the files below a folder."""
+        files = ((path, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file())
+        return cls(folder, tuple((path, one.st_size, one.st_mtime_ns) for path, one in files))
 
 
 _generated: dict[tuple[Any, ...], list[Path]] = {}

@@ -27,7 +27,7 @@ from repro.losses import FenchelYoungLoss
 from repro.prediction import AttentionMap, Candidate, Prediction, Wanted
 from repro.results import OWN_SPLIT, RunFolder
 from repro.results.files import write_rows
-from repro.tasks.common import LazyBatches, autocast, check_length, own_examples
+from repro.tasks.common import FolderState, LazyBatches, autocast, check_length, own_examples
 from repro.tasks.instantiate import build_loss_mapping
 from repro.tasks.pair_corpora import (
     SOURCES,
@@ -74,7 +74,8 @@ def encode_corpus(config: PairRun) -> EncodedCorpus:
     """
     data, every_word = config.data, config.model.vectors != "random"
     reading = part_of(NliReading, data)
-    return _encode(pair_folder(config).resolve(), data.source, reading, data.min_count, every_word)
+    folder = FolderState.of(pair_folder(config).resolve())
+    return _encode(folder, data.source, reading, data.min_count, every_word)
 
 
 @dataclass(frozen=True)
@@ -134,10 +135,11 @@ def _text_vectors(config: PairRun, vocabulary: Vocabulary) -> FoundVectors:
 
 @lru_cache(maxsize=2)
 def _encode(
-    folder: Path, source: str, reading: NliReading, min_count: int, every_word: bool
+    folder: FolderState, source: str, reading: NliReading, min_count: int, every_word: bool
 ) -> EncodedCorpus:
     own = source == "files"
-    corpus = load_pairs(folder, reading) if own else load_nli(SOURCES[source], folder, reading)
+    path = folder.path
+    corpus = load_pairs(path, reading) if own else load_nli(SOURCES[source], path, reading)
     parts = (corpus.train, corpus.dev, corpus.test)
     counted = parts if every_word else parts[:1]
     vocabulary = Vocabulary.build(_sentences(counted), min_count)

@@ -117,6 +117,25 @@ def test_what_was_compared_is_not_compared_again(runs, tmp_path):
     assert compared(EXPERIMENT, runs[:-4], tmp_path) == []  # other runs
 
 
+def test_runs_of_the_same_names_with_other_values_are_compared_anew(runs, tmp_path):
+    comparer = Comparer(tmp_path, "demo")
+    compare_rows(EXPERIMENT, runs, "demo", comparer)
+    comparer.save()
+    better = [1.0] * 10
+    store(tmp_path, "sparsemax-1", better)
+    changed = [
+        replace(one, value=100.0)
+        if (one.row, one.seed, one.column) == ("sparsemax", 1, "accuracy")
+        else one
+        for one in runs
+    ]
+    (found,) = compared(EXPERIMENT, changed, tmp_path)
+    assert found.difference == pytest.approx((100 + 80) / 2 - 30)
+    assert (
+        compare_rows(EXPERIMENT, changed, "demo", Comparer(tmp_path, "demo"), compute=False) == {}
+    )
+
+
 def test_groups_weigh_the_same(tmp_path):
     groups = np.array([0] * 8 + [1] * 2)
     records = []

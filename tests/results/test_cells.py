@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from repro.config.compose import compose_run
+from repro.config.experiment import load_experiment
 from repro.config.identity import settings
-from repro.config.planning import PlannedRun
+from repro.config.planning import PlannedRun, plan_runs
 from repro.results import Archive, Record, publish
 from repro.version import NUMERIC_EPOCH
 
@@ -66,6 +67,26 @@ def test_a_run_matches_whatever_form_its_settings_were_typed_in(tmp_path, record
     assert Archive(tmp_path, "demo").find(run).run_id == "same"
 
 
+@pytest.mark.parametrize(
+    "overrides", [["model=translator", "model.coverage_vector=true"], ["training.graphs=auto"]]
+)
+def test_a_run_with_further_settings_is_another_run(tmp_path, record, overrides):
+    """The settings of a translator are those of the model for inflection, and more."""
+    record("other", *overrides)
+    assert found(tmp_path) is None
+    record("same")
+    assert found(tmp_path) == "same"
+
+
+def test_a_removed_setting_counts_only_with_a_value_of_its_own(tmp_path, make_record):
+    config = settings(compose_run(PLAN.overrides))
+    for name, smoothing in (("a", 0.1), ("b", 0.0)):
+        loss = config["loss"] | {"label_smoothing": smoothing}
+        content = config | {"loss": loss}
+        publish(tmp_path, make_record(run_id=name, config=content, epoch=NUMERIC_EPOCH, seed=2))
+        assert found(tmp_path) == {"a": None, "b": "b"}[name]
+
+
 def test_compared_runs_have_read_one_content_of_a_corpus(tmp_path, record, make_record):
     old, new = "a" * 64, "b" * 64
     other = replace(PLAN, seed=3)
@@ -89,3 +110,19 @@ def test_compared_runs_have_read_one_content_of_a_corpus(tmp_path, record, make_
     apart = replace(other, cell=(*CELL, "data.corpus=other"))
     records = Archive(tmp_path, "demo").find_all([PLAN, apart])
     assert [records[PLAN].run_id, records[apart].run_id] == ["new", "less"]
+
+
+def test_rows_that_differ_in_the_model_read_one_corpus(tmp_path, record):
+    deeper = replace(PLAN, cell=(*CELL, "model.layers=2"))
+    record("old", fingerprint="a" * 64, finished="2030-01-01T00:00:00+00:00")
+    record("new", "model.layers=2", fingerprint="b" * 64, finished="2030-01-02T00:00:00+00:00")
+    records = Archive(tmp_path, "demo").find_all([PLAN, deeper])
+    assert [one and one.run_id for one in (records[PLAN], records[deeper])] == [None, "new"]
+
+
+def test_a_run_fills_the_cells_of_values_that_are_tried(tmp_path, make_record):
+    (run, *_) = plan_runs(load_experiment("niculae2018/table1"), "demo")
+    for value, names in ((run.value, ["niculae2018/table1"]), (run.value * 1.2345, [])):
+        config = settings(compose_run(replace(run, value=value).overrides))
+        record = make_record(config=config, seed=run.seed, epoch=NUMERIC_EPOCH)
+        assert Archive(tmp_path, "demo").artefacts_of(record) == names

@@ -4,6 +4,7 @@ import math
 import shutil
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from repro.checksums import DamagedFileError
@@ -16,7 +17,9 @@ from repro.results import (
     record_path,
     run_folder,
 )
+from repro.results.layout import statistics_path
 from repro.results.record import REPLACED
+from repro.results.store import publish_again
 from repro.runs.doctor import findings
 
 Make = Callable[..., Record]
@@ -109,6 +112,32 @@ def test_damaged_records_are_left_out_unless_their_run_is_there(tmp_path, make_r
     folder.write_record(make_record(run_id="aa"))
     folder.mark_done({})
     assert [one.run_id for one in read_records(tmp_path, "demo")] == ["aa", "bb"]
+
+
+def test_a_record_in_the_place_of_another_is_refused(tmp_path, make_record):
+    publish(tmp_path, make_record(run_id="aa"))
+    path = record_path(tmp_path, "demo", "aa")
+    for other in (record_path(tmp_path, "small", "aa"), record_path(tmp_path, "demo", "bb")):
+        other.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, other)
+        scale = other.parent.parent.name
+        with pytest.raises(ResultsError, match=f"record of demo/aa; expected that of {scale}/"):
+            read_records(tmp_path, scale)
+        other.unlink()
+    assert [one.run_id for one in read_records(tmp_path, "demo")] == ["aa"]
+
+
+def test_a_run_is_published_again_with_its_statistics(tmp_path, make_record):
+    folder = run_folder(tmp_path, "demo", "aa")
+    folder.write_record(make_record(run_id="aa"))
+    folder.write_statistics({"test/accuracy": np.ones((3, 2))})
+    folder.mark_done({})
+    publish(tmp_path, folder.read_record())
+    kept = statistics_path(tmp_path, "demo", "aa")
+    for harm in (kept.unlink, lambda: kept.write_bytes(b"1")):
+        harm()
+        publish_again(folder)
+        assert kept.read_bytes() == folder.statistics.read_bytes()
 
 
 def test_a_finished_run_counts_without_a_published_record(tmp_path, make_record):

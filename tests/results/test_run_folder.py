@@ -192,18 +192,20 @@ def test_brackets_that_nest_too_deeply_are_refused(folder):
     ("name", "harm", "reused"),
     [
         ("SHA256SUMS", lambda content: content, True),
-        ("SHA256SUMS", lambda content: content[:-4], False),
+        ("SHA256SUMS", lambda content: content[:-4], True),
+        ("SHA256SUMS", lambda content: content + b"\n", True),
         ("SHA256SUMS", lambda content: content[: content.index(b"\n") + 1], False),
         ("SHA256SUMS", lambda content: b"", False),
-        ("DONE", lambda content: content[:-4], False),
+        ("DONE", lambda content: content[:-4], True),
+        ("model.safetensors", lambda content: content + b"1", False),
     ],
-    ids=["whole", "torn", "cut between lines", "emptied", "torn end"],
+    ids=["whole", "torn", "longer", "cut between lines", "emptied", "torn end", "weights"],
 )
-def test_weights_are_reused_only_if_a_whole_manifest_vouches_for_them(folder, name, harm, reused):
+def test_weights_are_reused_only_if_the_manifest_has_their_checksums(folder, name, harm, reused):
     folder.mark_running()
     training = (folder.training, folder.history, folder.model)
     for path in (*training, folder.statistics):
-        path.write_bytes(b"1")
+        path.write_text(path.name)
     folder.mark_done({})
     folder.statistics.write_bytes(b"2")
     path = folder.path / name

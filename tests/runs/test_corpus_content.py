@@ -3,12 +3,20 @@
 import shutil
 from pathlib import Path
 
+import pytest
+
+from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
-from repro.results import Archive, load
+from repro.config.loading import group_choices
+from repro.config.schema import RunConfig
+from repro.results import Archive, load, read_records
 from repro.results.frame import pivoted
 from repro.results.layout import record_path
+from repro.runs.execute import execute
+from repro.runs.job import locate
 from repro.runs.plan import plan
 from repro.runs.reproduce import reproduce
+from repro.tasks import task_spec
 
 EXPERIMENT = """\
 kind: table
@@ -71,3 +79,42 @@ def test_an_artefact_is_run_again_if_its_corpus_changed(tmp_path, monkeypatch, c
     assert table["count"].tolist() == [1, 2]
     (tmp_path / "data/mine/dev.tsv").unlink()
     assert reasons() == {"of another corpus content": 1}
+
+
+def own_run(tmp_path: Path, *overrides: str) -> RunConfig:
+    (tmp_path / "data/mine").mkdir(parents=True, exist_ok=True)
+    write_pairs(tmp_path / "data/mine", "b")
+    places = [f"data_dir={tmp_path}/data", f"results_dir={tmp_path}/results", "hardware=cpu"]
+    base = ["task=snli", "data.folder=mine", "model.vector_size=4", "model.hidden_size=4"]
+    return compose_run([*base, "training.max_epochs=1", *places, *overrides])
+
+
+def test_a_run_fails_if_its_corpus_changed_since_it_was_planned(tmp_path):
+    """Also if this process has read the corpus before."""
+    config = own_run(tmp_path)
+    assert execute(locate(config)).status == "done"
+    job = locate(own_run(tmp_path, "seed=2"))
+    write_pairs(tmp_path / "data/mine", "longer")
+    outcome = execute(job)
+    assert outcome.status == "failed"
+    assert "the files of mine changed after this run was planned" in outcome.error
+    assert not read_records(tmp_path / "results", "demo")[1:]
+
+
+@pytest.mark.parametrize("task", group_choices("task"))
+def test_a_corpus_depends_on_the_declared_settings_alone(task, tmp_path, monkeypatch):
+    config = compose_run([f"task={task}", "scale=demo", f"results_dir={tmp_path}"])
+    read = set[str]()
+    for group in ("task", "model", "mapping", "loss", "training", "decoding"):
+        node = getattr(config, group)
+        if node is None:
+            continue
+
+        def get(self: object, name: str, group: str = group) -> object:
+            read.add(f"{group}.{name}")
+            return object.__getattribute__(self, name)
+
+        node.__class__ = type(type(node).__name__, (type(node),), {"__getattribute__": get})
+    task_spec(task).identify(config)
+    known = {"task.name", "task.tags"}  # names the task in messages; tags that are missing
+    assert {one for one in read if not one.startswith(config.corpus_settings)} <= known

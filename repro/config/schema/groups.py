@@ -1,5 +1,6 @@
 """Base schemas of the configuration groups that every task has, or may have."""
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
+from repro.config.errors import ConfigError
 from repro.config.schema.checks import check_fields, identifier, number
 
 
@@ -36,7 +38,10 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         """Let the folder replace the corpus that a scale or protocol names."""
+        if self.folder == "":
+            raise ConfigError("data.folder is ''; expected a folder, or null")
         if self.folder is not None:
+            self.folder = os.path.normpath(self.folder)  # a part of the run's identity
             self.generated = False
             self.corpus = re.sub(r"[^\w.-]+|^\W+", "-", Path(self.folder).name).strip("-.") or "own"
 

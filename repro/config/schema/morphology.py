@@ -45,6 +45,8 @@ class MorphologyConfig(TaskConfig):
 class MorphologyRun(Seq2SeqRun):
     """A run of morphological inflection."""
 
+    corpus_settings: ClassVar[tuple[str, ...]] = ("data.", "task.languages", "task.setting")
+
     task: MorphologyConfig = MISSING
     mapping: UnboundedConfig = MISSING
     decoding: BeamConfig = MISSING

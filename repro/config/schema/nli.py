@@ -115,6 +115,8 @@ class NliAlignmentConfig(PairTaskConfig):
 class PairRun(RunConfig):
     """A run of natural language inference."""
 
+    corpus_settings: ClassVar[tuple[str, ...]] = ("data.", "model.vectors")
+
     task: PairTaskConfig = MISSING
     data: PairCorpusConfig = MISSING
     mapping: UnboundedConfig = MISSING

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
-from typing import get_type_hints
+from typing import ClassVar, get_type_hints
 
 from omegaconf import MISSING
 
@@ -55,6 +55,9 @@ class RunConfig:
     type it leaves optional must be left out. The subclass is listed in ``RUNS`` of its module.
     ``name`` is that of the sweep to which the run belongs.
     """
+
+    # Prefixes of the settings that decide which corpus the task reads; `identify` reads no others.
+    corpus_settings: ClassVar[tuple[str, ...]] = ("data.",)
 
     task: TaskConfig = MISSING
     data: DataConfig = MISSING

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from repro import typed
@@ -18,7 +17,7 @@ from repro.data.sigmorphon import (
     target_tokens,
 )
 from repro.data.vocabulary import Vocabulary
-from repro.tasks.common import check_name, own_folder
+from repro.tasks.common import FolderState, check_name, own_folder
 from repro.tasks.protocol import CorpusIdentity
 
 
@@ -46,26 +45,32 @@ def encode_corpus(config: MorphologyRun) -> EncodedCorpus:
     return _encode(*_key(config))
 
 
-def _key(config: MorphologyRun) -> tuple[Path, str | None, tuple[str, ...] | None]:
+def _key(config: MorphologyRun) -> tuple[FolderState, str | None, tuple[str, ...] | None]:
     """Return folder, setting (``None`` for user-supplied word lists) and languages to read."""
     task, own = config.task, own_folder(config)
     languages = None if task.languages is None else tuple(sorted(task.languages))
     if own is not None:
-        return own, None, languages
+        return FolderState.of(own), None, languages
     check_name(config, "sigmorphon2018", "demo_morphology")
     if config.data.generated:
         write_demo_corpus(config.corpus_path, config.data.seed)
-    return config.corpus_path.resolve(), task.setting, languages
+    return FolderState.of(config.corpus_path.resolve()), task.setting, languages
 
 
 @lru_cache(maxsize=4)
-def _load(folder: Path, setting: str | None, languages: tuple[str, ...] | None) -> SigmorphonCorpus:
+def _load(
+    folder: FolderState, setting: str | None, languages: tuple[str, ...] | None
+) -> SigmorphonCorpus:
     chosen = None if languages is None else list(languages)
-    return load_word_lists(folder, chosen) if setting is None else load(folder, setting, chosen)
+    if setting is None:
+        return load_word_lists(folder.path, chosen)
+    return load(folder.path, setting, chosen)
 
 
 @lru_cache(maxsize=2)
-def _encode(folder: Path, setting: str | None, languages: tuple[str, ...] | None) -> EncodedCorpus:
+def _encode(
+    folder: FolderState, setting: str | None, languages: tuple[str, ...] | None
+) -> EncodedCorpus:
     corpus = _load(folder, setting, languages)
     source = Vocabulary.build(source_tokens(example) for example in corpus.train)
     target = Vocabulary.build(target_tokens(example) for example in corpus.train)

@@ -9,7 +9,7 @@ from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import DEMO, write_translation_demo
 from repro.data.parallel import ParallelCorpus, open_folder
 from repro.data.translation import open_corpus
-from repro.tasks.common import check_name, generate, own_folder
+from repro.tasks.common import FolderState, check_name, generate, own_folder
 from repro.tasks.protocol import CorpusIdentity, TaskSpec, imported
 
 
@@ -34,15 +34,15 @@ def parallel_corpus(config: NmtRun) -> ParallelCorpus:
         generate(write_translation_demo, folder, data.seed)
     cache = config.corpora_path.resolve() / "prepared"
     name = None if data.generated else data.corpus
-    return _open(name, folder, data.source, data.target, data.check_size, cache)
+    return _open(name, FolderState.of(folder), data.source, data.target, data.check_size, cache)
 
 
 @lru_cache(maxsize=8)
 def _open(
-    name: str | None, folder: Path, source: str, target: str, check_sizes: bool, cache: Path
+    name: str | None, folder: FolderState, source: str, target: str, check_sizes: bool, cache: Path
 ) -> ParallelCorpus:
     corpus = DEMO if name is None else declared(ParallelTexts, "data.corpus", name)
-    return open_corpus(corpus, folder, source, target, check_sizes=check_sizes, cache=cache)
+    return open_corpus(corpus, folder.path, source, target, check_sizes=check_sizes, cache=cache)
 
 
 SPEC = TaskSpec(

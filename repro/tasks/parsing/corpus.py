@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from repro import typed
@@ -18,7 +17,7 @@ from repro.data.dependencies.universal_dependencies import (
     treebank_folder,
 )
 from repro.data.vocabulary import Vocabulary
-from repro.tasks.common import check_name, own_folder
+from repro.tasks.common import FolderState, check_name, own_folder
 from repro.tasks.protocol import CorpusIdentity
 
 
@@ -73,23 +72,25 @@ def encode_treebank(config: ParsingRun) -> EncodedTreebank:
     return _encode(*_key(config), config.task.tags.upper())
 
 
-def _key(config: ParsingRun) -> tuple[Path, str, bool]:
+def _key(config: ParsingRun) -> tuple[FolderState, str, bool]:
     """Return folder and name of the treebank, and whether its size is checked."""
     data, own = config.data, own_folder(config)
     if own is not None:
-        return own, own.name, False
+        return FolderState.of(own), own.name, False
     check_name(config, "universal_dependencies", "demo_parsing")
     if data.generated:
         write_demo_treebank(config.corpus_path, data.release, data.treebank, data.seed)
-    folder = treebank_folder(config.corpus_path, data.release, data.treebank)
-    return folder.resolve(), f"{data.treebank} {data.release}", data.check_size
+    folder = treebank_folder(config.corpus_path, data.release, data.treebank).resolve()
+    return FolderState.of(folder), f"{data.treebank} {data.release}", data.check_size
 
 
-_load = lru_cache(maxsize=8)(load_treebank)
+@lru_cache(maxsize=8)
+def _load(folder: FolderState, name: str, check_size: bool) -> Treebank:
+    return load_treebank(folder.path, name, check_size)
 
 
 @lru_cache(maxsize=2)
-def _encode(folder: Path, name: str, check_size: bool, tags: str) -> EncodedTreebank:
+def _encode(folder: FolderState, name: str, check_size: bool, tags: str) -> EncodedTreebank:
     corpus = _load(folder, name, check_size)
     encoder = TreeEncoder.build(corpus.train, tags)
     splits = (corpus.train, corpus.dev, corpus.test)

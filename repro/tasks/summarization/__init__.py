@@ -6,7 +6,7 @@ from repro.config.schema.text_pairs import SEARCH_SETTINGS, SummarizationRun
 from repro.data.demo.summaries import write_summary_demo
 from repro.data.parallel import ParallelCorpus, open_folder
 from repro.data.summarization import open_summaries
-from repro.tasks.common import check_name, generate, own_folder
+from repro.tasks.common import FolderState, check_name, generate, own_folder
 from repro.tasks.protocol import CorpusIdentity, TaskSpec, imported
 
 
@@ -30,10 +30,12 @@ def summary_corpus(config: SummarizationRun) -> ParallelCorpus:
     folder = config.corpus_path.resolve()
     if data.generated:
         generate(write_summary_demo, folder, data.seed)
-    return _open(folder, check_sizes=data.check_size, generated=data.generated)
+    return _open(FolderState.of(folder), data.check_size, data.generated)
 
 
-_open = lru_cache(maxsize=8)(open_summaries)
+@lru_cache(maxsize=8)
+def _open(folder: FolderState, check_sizes: bool, generated: bool) -> ParallelCorpus:
+    return open_summaries(folder.path, check_sizes=check_sizes, generated=generated)
 
 
 SPEC = TaskSpec(
