@@ -93,7 +93,7 @@ def runs(scale: str, artefact: str, row: str, column: str) -> list[dict[str, Any
     overrides = [*experiment.base, f"scale={scale}", *plan, *own, *further[0]]
     if not any(may_fit(one["flat"], overrides) for one in records(scale)):
         return []  # composing takes a tenth of a second
-    wanted = planned(overrides)
+    wanted = planned(overrides).settings
     tune = experiment.tuning_of(row)
     for key in ("seed", *([tune.key] if tune else [])):
         del wanted[key]
