@@ -19,7 +19,7 @@ SEARCH_PATH = "hydra.searchpath"
 
 def changes_numbers(override: str) -> bool:
     """Return whether an override of ``repro run`` may change what the run computes."""
-    return re.split(r"[.=]", override)[0] not in NUISANCE
+    return re.split(r"[.=]", override.lstrip("+"))[0] not in NUISANCE
 
 
 DISPLAYED = (("training", "checkpoint_minutes"), ("task", "shown"))

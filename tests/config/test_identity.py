@@ -1,7 +1,7 @@
 import pytest
 
 from repro.config.compose import compose_run
-from repro.config.identity import ensemble_id, run_id, settings, training_id
+from repro.config.identity import changes_numbers, ensemble_id, run_id, settings, training_id
 from repro.tasks.nmt import SPEC
 from repro.version import NUMERIC_EPOCH
 
@@ -34,6 +34,13 @@ def test_what_changes_no_number_changes_no_identity(override):
 )  # fmt: skip
 def test_what_may_change_a_number_changes_the_identity(override):
     assert identity(override) != identity()
+
+
+@pytest.mark.parametrize("sign", ["", "+", "++"])
+def test_the_command_that_repeats_a_run_leaves_out_where_it_is_stored(sign):
+    assert not changes_numbers(f"{sign}results_dir=/elsewhere")
+    assert not changes_numbers(f"{sign}hardware.threads=1")
+    assert changes_numbers(f"{sign}seed=1")
 
 
 def test_the_corpus_is_part_of_the_identity():
