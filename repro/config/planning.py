@@ -147,17 +147,26 @@ def refuse_relabelled(
         for run in runs
         for seed in experiment.seeds_at(scale, run.column)
     ]
-    for item in map(parse_override, extra):
-        key, value = item.key_or_group, item.value()
-        if key in places and not all(key in one and _agree(value, one[key]) for one in every):
-            choice = "choose --columns, or " if places[key] == "in its columns" else ""
-            sets = f"{experiment.name} sets {key} {places[key]}"
-            raise ConfigError(f"{item.input_line}: {sets}; {choice}use `repro run`")
+    for text in extra:
+        for key, value in _typed([text]).items():
+            stated = all(key in one and _agree(value, one[key]) for one in every)
+            touched = [key] if key in places and not stated else []
+            if "." in key:  # a value for a group, such as null, replaces those of its keys
+                touched += [one for one in places if one.startswith(f"{key}.")]
+            if touched:
+                place = places[touched[0]]
+                choice = "choose --columns, or " if place == "in its columns" else ""
+                sets = f"{experiment.name} sets {touched[0]} {place}"
+                raise ConfigError(f"{text}: {sets}; {choice}use `repro run`")
 
 
 def _typed(overrides: Sequence[str]) -> dict[str, Any]:
-    """Return the values of overrides by key or group; the last one of a key wins."""
-    return {item.key_or_group: item.value() for item in map(parse_override, overrides)}
+    """Return the values of overrides by key or group; the last one of a key wins.
+
+    A dictionary sets the keys below its own.
+    """
+    typed = ({item.key_or_group: item.value()} for item in map(parse_override, overrides))
+    return {key: value for one in typed for key, value in flattened(one).items()}
 
 
 class Plan(NamedTuple):

@@ -28,13 +28,17 @@ def refuse(name: str, *extra: str, scale: str = "demo", columns: tuple[str, ...]
         ("peters2019/table1", "seed=7", "itself"),
         ("peters2019/table1", "seed=1", "itself"),
         ("peters2019/table1", "++seed=1", "itself"),
+        ("malaviya2018/table2", "model.fertility.strategy=constant", "rows"),
+        ("malaviya2018/table2", "model.fertility={strategy: constant, epochs: 1}", "rows"),
+        ("malaviya2018/table2", "model.fertility=null", "rows"),
+        ("malaviya2018/table2", "+model.fertility={value: 2}", "rows"),
     ],
 )
 def test_what_labels_state_is_refused(name, text, place):
     key = text.partition("=")[0].lstrip("+")
     with pytest.raises(ConfigError) as refused:
         refuse(name, "hardware=cpu", text)
-    assert str(refused.value).startswith(f"{text}: {name} sets {key} ")
+    assert str(refused.value).startswith(f"{text}: {name} sets {key}")
     assert place in str(refused.value)
 
 
