@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 from repro.config.compose import compose_run, explained, register_schemas
 from repro.config.errors import ConfigError
-from repro.config.overrides import with_search_path
+from repro.config.overrides import with_search_path, with_text
 from repro.config.paths import conf_dir
 from repro.config.schema import RunConfig
 from repro.errors import refused_option
@@ -80,11 +80,13 @@ def main(arguments: Sequence[str]) -> int:
 def _show(arguments: Sequence[str]) -> None:
     """Let Hydra print what it knows about the configuration."""
     register_schemas()
-    before, sys.argv = sys.argv, ["repro run", *arguments]
+    settings = [one for one in arguments if "=" in one and not one.startswith("-")]
+    read = [with_text(one) if one in settings else one for one in arguments]
+    before, sys.argv = sys.argv, ["repro run", *read]
     # Let errors propagate: by default Hydra prints them and exits with status 1.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
-        with explained([one for one in arguments if "=" in one and not one.startswith("-")]):
+        with explained(settings):
             _application()
     except ValueError as error:  # raised by Hydra for options that exclude each other, too
         raise ConfigError(str(error)) from error

@@ -2,23 +2,23 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, cast, get_type_hints
+from typing import Any, NamedTuple, cast, get_type_hints
 
 from hydra import compose, initialize_config_dir
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.override_parser.types import OverrideType
+from hydra.core.override_parser.types import Override, OverrideType
 from hydra.core.plugins import Plugins
 from hydra.errors import ConfigCompositionException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
@@ -28,13 +28,12 @@ from repro.config.explain import (
     CONFIG_ERRORS,
     explain,
     setting_types,
-    takes_text,
     unknown_choice,
     unknown_key,
 )
-from repro.config.identity import NUISANCE, REMOVED, SEARCH_PATH, changes_numbers
+from repro.config.identity import NUISANCE, REMOVED, changes_numbers
 from repro.config.loading import group_choices, groups, load_yaml, refuse_hidden, yaml_problem
-from repro.config.overrides import is_hydras, is_swept, parse_override, require_search_path
+from repro.config.overrides import is_hydras, is_swept, parse_override, search_path, with_text
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
 from repro.config.schema.registry import registered_schemas, run_class, schema_choices
 from repro.errors import UserError, require_utf8
@@ -93,10 +92,11 @@ def _refuse_scale(run: schema.RunConfig, overrides: Sequence[str]) -> None:
     A task without any protocol has the same settings at every scale.
     """
     chosen = {item.key_or_group: item.value() for item in map(parse_override, overrides)}
-    if SEARCH_PATH in chosen:  # protocols may lie in folders that are not looked at here
+    folders, others = search_path(overrides)
+    if others:  # protocols may lie in what is not looked at here
         return
     task, scale = chosen.get("task", run.task.name), chosen.get("scale", run.scale.name)
-    protocols = group_choices("protocol")
+    protocols = group_choices("protocol", folders)
     scales = [one for one in group_choices("scale") if f"{task}_{one}" in protocols]
     if scales and scale not in (*scales, "full"):
         listed = ", ".join(sorted({*scales, "full"}))
@@ -104,20 +104,42 @@ def _refuse_scale(run: schema.RunConfig, overrides: Sequence[str]) -> None:
 
 
 def _composed(overrides: Sequence[str]) -> DictConfig:
-    """Compose the choices of groups with Hydra, then set single values."""
-    folders = groups()
-    sets = {text: _sets_value(text, folders) for text in overrides}
-    cfg = _with_choices(tuple(text for text in overrides if not sets[text]))
-    for text in (text for text in overrides if sets[text]):
+    """Compose the choices of groups with Hydra, then set single values, the last one last."""
+    known = groups()
+    for text in overrides:
+        _refuse_form(text, known)
+    choices, values = _parted(overrides, known)
+    _refuse_chosen(choices)
+    cfg = _with_choices(tuple(choices)).config
+    for text in values:
         _set_value(cfg, text)
     return cfg
 
 
-def _sets_value(text: str, folders: set[str]) -> bool:
-    """Return whether an override sets a value: it chooses no option and is not Hydra's own.
+def _parted(overrides: Sequence[str], known: set[str]) -> tuple[list[str], list[str]]:
+    """Part overrides into those for Hydra and those that set values.
 
-    Raises:
-        ConfigError: it has several values, deletes something, or chooses what is no name.
+    Hydra composes choices, reads its own settings, and refuses keys that no configuration has.
+    """
+    keys = {field.name for field in fields(schema.RunConfig)}
+
+    def sets_value(item: Override) -> bool:
+        exists = "." in item.key_or_group or item.key_or_group in keys
+        return not _chooses(item, known) and (exists or item.type is OverrideType.CHANGE)
+
+    values = [one for one in overrides if not is_hydras(one) and sets_value(parse_override(one))]
+    return [one for one in overrides if one not in values], values
+
+
+def _chooses(item: Override, known: set[str]) -> bool:
+    """Return whether an override chooses an option of a group."""
+    return "/" in item.key_or_group or item.package is not None or item.key_or_group in known
+
+
+def _refuse_form(text: str, known: set[str]) -> None:
+    """Refuse an override of one run that has several values, deletes, or chooses what is no name.
+
+    ``known`` are the names of groups.
     """
     _refuse_misplaced(text)
     item = parse_override(text)
@@ -126,59 +148,89 @@ def _sets_value(text: str, folders: set[str]) -> bool:
         listed = "list[" in str(setting_types().get(name))
         hint = f", or write a list, {name}=[{text.partition('=')[2]}]" if listed else ""
         raise ConfigError(f"{text}: several values; sweep with `run -m`{hint}")
-    chooses = "/" in name or item.package is not None or name in folders
-    if chooses and not (item.is_delete() or isinstance(item.value(), str)):
-        raise ConfigError(f"{text}: expected the name of a choice")
-    # Hydra takes schemas, which have no values, for choices.
-    if chooses and item.value() in ("???", *schema_choices(name)):
-        raise ConfigError(unknown_choice(f"{name}/{item.value()}"))
-    if is_hydras(text):
-        return False
-    if item.is_delete():
+    if _chooses(item, known):
+        if not (item.is_delete() or isinstance(item.value(), str)):
+            raise ConfigError(f"{text}: expected the name of a choice")
+        # Hydra takes schemas, which have no values, for choices.
+        if item.value() in ("???", *schema_choices(name)):
+            raise ConfigError(unknown_choice(f"{name}/{item.value()}"))
+    if item.is_delete() and not is_hydras(text):
         raise ConfigError(f"{text}: nothing can be deleted; expected KEY=VALUE")
-    return not chooses and ("." in name or item.type is OverrideType.CHANGE)
 
 
 def _refuse_misplaced(text: str) -> None:
-    """Refuse a choice of a protocol, and a choice that is to fill another group than its own."""
+    """Refuse a choice of a protocol, by the name of a file, or for another group than its own."""
     item = parse_override(text)
     group, inner, _ = item.key_or_group.partition("/")
     if group == "protocol":
         raise ConfigError(f"{text}: a protocol cannot be chosen; expected task=NAME and scale=NAME")
     if group in registered_schemas() and (inner or item.package is not None):
         raise ConfigError(f"{text}: expected {group}=NAME")
+    _refuse_file(group, item.value())
 
 
-def _with_choices(choices: tuple[str, ...]) -> DictConfig:
-    """Return a configuration of its own with choices of groups, cached until a file changes."""
-    chosen = {item.key_or_group: item.value() for item in map(parse_override, choices)}
-    searched = chosen.get(SEARCH_PATH)
-    listed = searched if isinstance(searched, list) else []
-    further = [Path(str(one).removeprefix("file://")) for one in listed]
-    refuse_hidden([*conf_dirs(), *further])
-    if SEARCH_PATH in chosen:  # also files of folders that are not looked at here
+def _refuse_file(group: str, choice: object) -> None:
+    """Refuse the name of a choice's file, which Hydra takes, but which matches no protocol."""
+    if group in registered_schemas() and isinstance(choice, str) and choice.endswith(".yaml"):
+        raise ConfigError(f"{group}={choice}: expected the name of a choice, without .yaml")
+
+
+def _refuse_chosen(choices: Sequence[str]) -> None:
+    """Refuse ``+GROUP=CHOICE`` of a group with another choice, which Hydra may leave in place."""
+    items = {text: parse_override(text) for text in choices}
+    added = [text for text, item in items.items() if item.is_add() or item.is_force_add()]
+    added = [text for text in added if "." not in items[text].key_or_group]
+    if not added:
+        return
+    others = [text for text in items if text not in added]
+    chosen = {items[text].key_or_group for text in others}
+    with suppress(ConfigError):  # what is wrong with the others is said when all are composed
+        single = tuple(text for text in others if not is_swept(text))
+        chosen |= _with_choices(single).choices.keys()
+    for text in added:
+        if items[text].key_or_group in chosen:
+            raise ConfigError(f"{text}: the group is chosen already; leave out the +")
+
+
+class _Composition(NamedTuple):
+    """Configuration of choices of groups."""
+
+    config: DictConfig
+    choices: dict[str, str | None]  # by group, the defaults among them
+
+
+def _with_choices(choices: tuple[str, ...]) -> _Composition:
+    """Return a composition of its own with choices of groups, cached until a file changes."""
+    further, others = search_path(choices)
+    if others:  # also files of what is not looked at here
         return _compose_choices(choices)
-    files = (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
+    files = (path for folder in (*conf_dirs(), *further) for path in sorted(folder.rglob("*.yaml")))
     found = ((str(path), path.stat()) for path in files)
     stamp = tuple((path, status.st_mtime_ns, status.st_size) for path, status in found)
     return deepcopy(_cached(choices, stamp))
 
 
-def _compose_choices(choices: tuple[str, ...]) -> DictConfig:
+def _compose_choices(choices: tuple[str, ...]) -> _Composition:
     """Let Hydra compose choices of groups; raise ConfigError for what it refuses."""
-    require_search_path(choices)
+    refuse_hidden([*conf_dirs(), *search_path(choices)[0]])
     try:
         with hydra_application():
-            return compose("config", overrides=list(choices))
+            cfg = compose("config", overrides=list(choices), return_hydra_config=True)
     except CONFIG_ERRORS as error:
         of_task = tuple(text for text in choices if text.startswith(("task=", "hydra.")))
         if isinstance(error, ConfigCompositionException) and of_task != choices:
-            _refuse_unused(_compose_choices(of_task), choices)
+            _refuse_unused(_compose_choices(of_task).config, choices)
         raise ConfigError(explain(error)) from error
+    chosen = cast(dict[str, str | None], OmegaConf.to_container(cfg.hydra.runtime.choices))
+    for group, choice in chosen.items():  # of the defaults of files as well
+        _refuse_file(group, choice)
+    with open_dict(cfg):
+        del cfg["hydra"]
+    return _Composition(cfg, chosen)
 
 
 _cached = lru_cache(maxsize=256)(lambda choices, stamp: _compose_choices(choices))
-"""Configurations by choices of groups and the state of the configuration files."""
+"""Compositions by choices of groups and the state of the configuration files."""
 
 
 def _set_value(cfg: DictConfig, text: str) -> None:
@@ -195,9 +247,7 @@ def _set_value(cfg: DictConfig, text: str) -> None:
     try:
         if item.is_add() and OmegaConf.select(cfg, item.key_or_group) is not None:
             raise ConfigError(f"{text}: the key exists; leave out the +")
-        value = item.value()
-        if isinstance(value, int | float) and takes_text(item.key_or_group):
-            value = text.partition("=")[2].strip()
+        value = parse_override(with_text(text)).value()
         OmegaConf.update(cfg, item.key_or_group, value, merge=True)
     except CONFIG_ERRORS as error:
         raise ConfigError(explain(error)) from error
@@ -318,9 +368,10 @@ def hydra_application() -> Iterator[GlobalHydra]:
 @contextmanager
 def explained(overrides: Sequence[str]) -> Iterator[None]:
     """Raise ConfigError for what Hydra refuses in the block, which composes these overrides."""
-    require_search_path(overrides)
+    search_path(overrides)
     for text in overrides:
         _refuse_misplaced(text)
+    _refuse_chosen(_parted(overrides, groups())[0])
     try:
         yield
     except UserError:

@@ -113,6 +113,7 @@ def groups() -> set[str]:
     return {path.name for path in folders} - {"protocol"}
 
 
-def group_choices(group: str) -> list[str]:
-    """List the names of the options of a configuration group."""
-    return sorted({path.stem for conf in conf_dirs() for path in (conf / group).glob("*.yaml")})
+def group_choices(group: str, further: Sequence[Path] = ()) -> list[str]:
+    """List the names of the options of a configuration group, with those of further folders."""
+    folders = [*conf_dirs(), *further]
+    return sorted({path.stem for conf in folders for path in (conf / group).glob("*.yaml")})

@@ -59,10 +59,10 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
         ConfigError: an override cannot be read, is an interval, or has no values.
     """
     parsed = [parse_override(text) for text in overrides]
-    folders = [text for text in overrides if text.startswith(SEARCH_PATH)]
+    folders = [*filter(is_search_path, overrides)]
     axes: dict[str, list[str]] = {}
     for item, text in zip(parsed, overrides, strict=True):
-        key, value = item.get_key_element(), item.value()
+        key, value = item.get_key_element().removeprefix("++"), item.value()
         if not item.is_sweep_override():
             axes[key] = [text]
         elif key == "name":
@@ -78,7 +78,7 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
                 raise ConfigError(f"{text} matches no choice of {group} ({choices})")
         elif item.is_discrete_sweep():
             values = [*item.sweep_string_iterator()]
-            if takes_text(key) and not {*text} & {*"'\"(["}:  # a list of plain values
+            if takes_text(item.key_or_group) and not {*text} & {*"'\"(["}:  # a list of plain values
                 values = [one.strip() for one in text.partition("=")[2].split(",")]
             axes[key] = [f"{key}={one}" for one in values]
             if not axes[key]:
@@ -109,7 +109,7 @@ def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[s
     """
     if config_dir is None:
         return [*overrides]
-    if any(parse_override(item).key_or_group == SEARCH_PATH for item in overrides):
+    if any(map(is_search_path, overrides)):
         raise ConfigError(f"--config-dir and {SEARCH_PATH}: name all folders in the latter")
     if not Path(config_dir).is_dir():
         raise ConfigError(f"--config-dir {config_dir}: there is no such folder")
@@ -117,17 +117,45 @@ def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[s
     return [*overrides, f"{SEARCH_PATH}=[{path}]"]
 
 
-def require_search_path(overrides: Sequence[str]) -> None:
-    """Refuse a ``hydra.searchpath`` with a folder that does not exist, which Hydra passes over.
+def search_path(overrides: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """Return the folders that ``hydra.searchpath`` names, and its entries that only Hydra reads.
 
-    Entries of another scheme, such as ``pkg://``, and interpolations are left to Hydra.
+    The latter are interpolations, and entries of another scheme, such as ``pkg://``.
+
+    Raises:
+        ConfigError: a folder does not exist, or the key has a +: Hydra would pass over them.
     """
-    for text in overrides:
-        found = parse_override(text).value() if SEARCH_PATH in text else None
+    folders, others = list[Path](), list[str]()
+    for text in filter(is_search_path, overrides):
+        if text.startswith("+"):
+            raise ConfigError(f"{text}: the key exists; leave out the +")
+        found = parse_override(text).value()
         for entry in found if isinstance(found, list) else ():
             folder = str(entry).removeprefix("file://")
-            if not ("://" in folder or "${" in folder or Path(folder).is_dir()):
+            if "://" in folder or "${" in folder:
+                others.append(folder)
+            elif Path(folder).is_dir():
+                folders.append(Path(folder).absolute())
+            else:
                 raise ConfigError(f"{text}: there is no folder {folder}")
+    return folders, others
+
+
+def is_search_path(text: str) -> bool:
+    """Return whether an override sets ``hydra.searchpath``."""
+    return SEARCH_PATH in text and parse_override(text).key_or_group == SEARCH_PATH
+
+
+def with_text(text: str) -> str:
+    """Quote the value of an override if it is a number and the setting is a text.
+
+    Hydra would read the release 2.10 as 2.1.
+    """
+    item = parse_override(text)
+    if isinstance(item.value(), int | float) and takes_text(item.key_or_group):
+        key, _, value = text.partition("=")
+        return f"{key}={in_quotes(value.strip())}"
+    return text
 
 
 @lru_cache(maxsize=4096)

@@ -23,10 +23,9 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig
 
-from repro.config.compose import compose_run, explained, hydra_application, to_run_config
+from repro.config.compose import compose_run, explained, hydra_application
 from repro.config.errors import ConfigError
-from repro.config.identity import SEARCH_PATH
-from repro.config.overrides import combinations
+from repro.config.overrides import combinations, is_search_path
 from repro.config.paths import extension_dirs
 from repro.errors import say
 from repro.results import Archive, RunFolder, atomic_write_json
@@ -103,7 +102,8 @@ def labels_of(jobs: Sequence[Job], shared: frozenset[str] | None = None) -> dict
 
     A run of an artefact is named by its cell; of several values of a key, only the last counts.
     """
-    every = [(*{item.partition("=")[0]: item for item in job.overrides}.values(),) for job in jobs]
+    last = ({item.partition("=")[0].lstrip("+"): item for item in job.overrides} for job in jobs)
+    every = [(*items.values(),) for items in last]
     if shared is None:
         shared = frozenset(every[0]).intersection(*every) if len(every) > 1 else frozenset()
     return {
@@ -131,7 +131,7 @@ def launch(
     Returns:
         For each run, the value of its monitored metric, or an error if it failed.
     """
-    search = search_path(master)
+    search = further_folders(master.hydra)
     asked = prepare_jobs([[*item, *search] for item in overrides])
     # What was typed with a single value is the same in every run of a search.
     typed = frozenset([*master.hydra.overrides.task, *search])
@@ -219,9 +219,9 @@ def _check(jobs: Sequence[Job], remote: bool = False) -> None:
             job.folder.forget_failure()
 
 
-def search_path(master: DictConfig) -> list[str]:
-    """Return the ``hydra.searchpath`` overrides of a sweep."""
-    return [item for item in master.hydra.overrides.hydra if item.startswith(SEARCH_PATH)]
+def further_folders(hydra: Any) -> list[str]:
+    """Return the ``hydra.searchpath`` overrides of Hydra's own configuration."""
+    return [*filter(is_search_path, hydra.overrides.hydra)]
 
 
 @contextmanager
@@ -260,8 +260,10 @@ def launcher_of(overrides: Sequence[str]) -> Iterator[tuple[Launcher, DictConfig
         )
 
 
-def run_task(cfg: DictConfig) -> float:
+def run_task(_: DictConfig) -> float:
     """Execute one run; launchers of other packages call this as the Hydra application.
+
+    The run is composed anew: Hydra itself reads a text that looks like a number as a number.
 
     Returns:
         The monitored metric of the run's model; larger is better.
@@ -269,7 +271,9 @@ def run_task(cfg: DictConfig) -> float:
     Raises:
         RunFailedError: the run failed.
     """
-    outcome = execute(locate(to_run_config(cfg), HydraConfig.get().overrides.task), announce)
+    hydra = HydraConfig.get()
+    (job,) = prepare_jobs([[*hydra.overrides.task, *further_folders(hydra)]])
+    outcome = execute(job, announce)
     if outcome.status == "failed":
         raise RunFailedError(f"{outcome.folder}: {outcome.error}")
     return monitored(RunFolder(outcome.folder))
@@ -287,7 +291,7 @@ def sweep_grid(
     Returns:
         One outcome for each run; none with ``dry_run``, which only lists them.
     """
-    folders = search_path(master)
+    folders = further_folders(master.hydra)
     asked = prepare_jobs(combinations([*overrides, *folders], loader))
     jobs, sweeps = distinct(asked), sweeps_of(asked)
     if dry_run:
@@ -316,7 +320,7 @@ def run_jobs(
     if isinstance(launcher, OwnLauncher):
         backend, settings = backend_of(launcher.backend), launcher.settings
     else:  # other launchers show nothing, and add the search path to each run
-        further = search_path(master)
+        further = further_folders(master.hydra)
         asked = [[item for item in job.overrides if item not in further] for job in chosen]
         backend, settings = Backend(lambda _: launcher.launch(asked, 0), remote=True), {}
     if chosen:
@@ -343,7 +347,7 @@ def print_plan(jobs: Sequence[Job]) -> None:
     Raises:
         ConfigError: the name of a choice does not exist.
     """
-    further = any(item.startswith(SEARCH_PATH) for job in jobs for item in job.overrides)
+    further = any(is_search_path(item) for job in jobs for item in job.overrides)
     if further or extension_dirs():  # the package's own names need no check
         from repro.tasks.instantiate import check_choices  # imports PyTorch
 

@@ -11,7 +11,7 @@ from typing import Any
 from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
 from repro.config.identity import flattened, settings, training_id
-from repro.config.overrides import is_hydras, require_search_path
+from repro.config.overrides import is_hydras, search_path
 from repro.config.planning import corpus_key, plan_artefacts, refuse_relabelled
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
@@ -72,7 +72,7 @@ def plan(
     Raises:
         ConfigError: no such artefact, scale or column, or a setting is refused.
     """
-    require_search_path(extra)
+    search_path(extra)
     extra = [item for item in extra if not is_hydras(item)]
     experiments = {name: load_experiment(name) for name in names}
     planned = plan_artefacts(experiments.values(), scale, columns)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from repro.config.compose import compose_run
 from repro.config.experiment import Experiment, load_experiment
-from repro.config.overrides import is_hydras
+from repro.config.overrides import is_hydras, parse_override
 from repro.config.planning import PlannedRun, plan_artefacts, refuse_relabelled
 from repro.errors import DataError
 from repro.results import Archive, Record, RunFolder, figure_path, require_writable, run_folder
@@ -65,7 +65,7 @@ def reproduce(
 
     sweep = [item for item in overrides if is_hydras(item)]
     extra = [item for item in overrides if item not in sweep]
-    folders = [item for item in extra if item.startswith("results_dir=")]
+    folders = [item for item in extra if parse_override(item).key_or_group == "results_dir"]
     with launcher_of([f"scale={scale}", *folders, *sweep]) as (launcher, master):
         work = _Work([load_experiment(name) for name in names], scale, columns)
         first = next((run.overrides for run in work.runs), (f"scale={scale}",))

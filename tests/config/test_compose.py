@@ -65,6 +65,14 @@ def test_values_beside_known_choices_give_what_hydra_gives(overrides):
         compose_run([*overrides, "seed=99"])
 
 
+@pytest.mark.parametrize(
+    "overrides",
+    ["seed=4 ++seed=3", "++seed=4 seed=3", "++seed=3", "+name=mine ++seed=3", "++seed=4 ++seed=3"],
+)
+def test_the_last_value_of_a_key_wins_however_it_is_written(overrides):
+    assert compose_run(overrides.split()).seed == 3
+
+
 def test_high_validates_every_epoch():
     assert compose_run(["task.setting=high", "scale=full"]).training.validate_every == 1
 
@@ -161,6 +169,16 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins():
         ("~seed", "~seed: nothing can be deleted"),
         ("+mapping.alpha=1.8", "leave out the +"),
         ("mapping=[entmax]", "expected the name of a choice"),
+        ("model=morphology.yaml", "model=morphology.yaml: expected the name of a choice, without"),
+        ("model='morphology.yaml'", "expected the name of a choice, without .yaml"),
+        ("+mapping=sparsemax", "+mapping=sparsemax: the group is chosen already; leave out the +"),
+        ("mapping=entmax +mapping=sparsemax", "+mapping=sparsemax: the group is chosen already"),
+        ("++mapping=sparsemax", "the group is chosen already; leave out the +"),
+        ("+task=nmt", "+task=nmt: the group is chosen already; leave out the +"),
+        ("+scale=small", "+scale=small: the group is chosen already; leave out the +"),
+        ("task=nli_alignment +structure=matching", "the group is chosen already"),
+        ("+seed=3", "+seed=3: the key exists; leave out the +"),
+        ("++foo=1", "unknown key 'foo'"),
         ("mapping@loss=entmax", "mapping@loss=entmax: expected mapping=NAME"),
         ("+mapping@loss=entmax", "+mapping@loss=entmax: expected mapping=NAME"),
         ("mapping/loss=entmax", "mapping/loss=entmax: expected mapping=NAME"),

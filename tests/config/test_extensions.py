@@ -92,6 +92,9 @@ def test_a_protocol_in_an_extension_adds_a_scale_to_a_task(extension):
     write(elsewhere / "protocol" / "snli_subset.yaml", "model: {hidden_size: 7}\n")
     searched = compose_run([*overrides, f"hydra.searchpath=[file://{elsewhere}]"])
     assert searched.model.hidden_size == 7
+    write(extension / "other" / "mapping" / "mild.yaml", MILD)
+    with pytest.raises(ConfigError, match="task=snli has no scale=subset"):
+        compose_run([*overrides, f"hydra.searchpath=[file://{extension / 'other'}]"])
     write(extension / "conf" / "protocol" / "snli_subset.yaml", "model: {hidden_size: 9}\n")
     assert compose_run(overrides).model.hidden_size == 9
 
@@ -101,6 +104,15 @@ def test_a_task_without_protocols_has_every_scale(extension):
     write(extension / "conf" / "task" / "mine.yaml", text)
     for scale in group_choices("scale"):
         assert compose_run(["task=mine", f"scale={scale}"]).scale.name == scale
+
+
+def test_a_file_names_choices_without_their_suffix(extension):
+    text = "# @package _global_\ndefaults: [{override /model: morphology.yaml}]\n"
+    write(extension / "conf" / "experiment" / "mine.yaml", text)
+    with pytest.raises(ConfigError, match=r"^model=morphology\.yaml: expected the name"):
+        compose_run(["+experiment=mine"])
+    write(extension / "conf" / "experiment" / "mine.yaml", text.replace(".yaml", ""))
+    assert compose_run(["+experiment=mine"]) == compose_run([])
 
 
 def test_a_file_that_has_changed_is_read_again(extension):

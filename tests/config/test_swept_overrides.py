@@ -2,6 +2,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
 from repro.cli import main
 from repro.config import ConfigError
@@ -52,6 +53,18 @@ def test_a_text_that_looks_like_a_number_stays_as_it_was_typed():
     assert split("data.release=choice('2.10',a)") == [("data.release=2.10",), ("data.release=a",)]
 
 
+@pytest.mark.parametrize("overrides", ["data.release=2.10 task=parsing", "seed=4 ++seed=3"])
+def test_the_configuration_of_a_run_is_the_one_that_is_printed(overrides, capsys):
+    assert main(["run", "--cfg", "job", *overrides.split()]) == 0
+    printed, run = OmegaConf.create(capsys.readouterr().out), compose_run(overrides.split())
+    assert (printed.seed, printed.data) == (run.seed, OmegaConf.structured(run.data))
+
+
+def test_a_key_with_plus_signs_is_the_same_axis():
+    assert split("seed=1,2", "++seed=3,4") == [("seed=3",), ("seed=4",)]
+    assert split("++data.release=2.10, 2.2") == [("data.release=2.10",), ("data.release=2.2",)]
+
+
 SWEPT = {
     "mapping=glob(*smax)": "matches no choice of mapping",
     "seed=glob(*)": "matches no choice of seed",
@@ -76,6 +89,13 @@ UNREADABLE = {
         (["-m", "mapping@loss=entmax,softmax"], "expected mapping=NAME"),
         (["-m", "protocol=nmt_demo", "seed=1,2"], "expected task=NAME and scale=NAME"),
         (["--cfg", "job", "protocol@_global_=nmt_demo"], "expected task=NAME and scale=NAME"),
+        (["--cfg", "job", "model=morphology.yaml"], "expected the name of a choice, without .yaml"),
+        (["--cfg", "job", "mapping=entmax", "+mapping=softmax"], "+mapping=softmax: the group is"),
+        (["-m", "mapping=entmax,softmax", "+mapping=softmax"], "+mapping=softmax: the group is"),
+        (["-m", "+mapping=entmax,softmax"], "+mapping=entmax,softmax: the group is chosen already"),
+        (["++hydra.searchpath=[conf]"], "++hydra.searchpath=[conf]: the key exists; leave out"),
+        (["-m", "seed=1,2", "++hydra.searchpath=[conf]"], "the key exists; leave out the +"),
+        (["-m", "seed=1,2", "+hydra/launcher=basic"], "+hydra/launcher=basic: the group is chosen"),
         (["-m", "task=nmt", "training=morphology", "seed=1,2"], "max_epochs reads task.setting"),
         (["-m", "--dry-run", "hydra/sweeper=basic", "seed=1,2"], "choose hydra/sweeper=grid"),
         (["-cn", "other"], "is not supported"),
@@ -157,6 +177,13 @@ def test_further_folders_are_searched_in_sweeps(option, tmp_path, capsys):
         assert f"{planned}, 0 of them done" in capsys.readouterr().out
     assert main(["run", "+experiment=seeds", *further, "--dry-run", f"results_dir={tmp_path}"]) == 0
     assert "1 run, " in capsys.readouterr().out
+
+
+def test_choices_beside_further_folders_are_composed_once(tmp_path, monkeypatch):
+    path = f"hydra.searchpath=['file://{tmp_path}']"
+    compose_run([path, "seed=1"])
+    monkeypatch.setattr("repro.config.compose.compose", None)
+    assert compose_run([path, "seed=2"]).seed == 2
 
 
 def test_files_of_further_folders_are_read_again(tmp_path):

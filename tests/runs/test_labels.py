@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from measured import RECORD
 
 from repro.cli import main
@@ -66,10 +67,11 @@ def test_a_run_of_an_artefact_is_named_by_its_cell(tmp_path):
     assert named.outcome("failed").label == planned.label
 
 
-def test_of_an_override_given_twice_only_the_last_is_shown(tmp_path):
+@pytest.mark.parametrize("sign", ["", "++"])
+def test_of_an_override_given_twice_only_the_last_is_shown(sign, tmp_path):
     where = [f"results_dir={tmp_path}", "hardware=cpu"]
-    jobs = prepare_jobs([[*where, "seed=1", f"seed={seed}"] for seed in (2, 3)])
-    assert [*labels_of(jobs).values()] == ["seed=2", "seed=3"]
+    jobs = prepare_jobs([[*where, f"seed={seed + 3}", f"{sign}seed={seed}"] for seed in (2, 3)])
+    assert [*labels_of(jobs).values()] == [f"{sign}seed=2", f"{sign}seed=3"]
 
 
 def test_a_finished_run_shows_its_result(tmp_path):

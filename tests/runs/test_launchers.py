@@ -9,6 +9,7 @@ import yaml
 
 from repro.cli import main
 from repro.results import RunFolder, list_runs
+from repro.results.files import read_object
 from repro.runs.execute import monitored
 
 SHORT = ["training.max_steps=2", "task.stored_examples=1", "hardware.threads=1"]
@@ -25,15 +26,35 @@ def without(package: str) -> bool:
         return True
 
 
-@pytest.mark.parametrize("launcher", ["local", "joblib", "basic"])
-def test_a_launcher_brings_a_sweep_to_its_end(launcher, tiny, tmp_path, capfd):
-    if launcher == "joblib" and without("hydra_plugins.hydra_joblib_launcher"):
+@pytest.fixture(params=["local", "joblib", "basic"])
+def launcher(request: pytest.FixtureRequest) -> str:
+    if request.param == "joblib" and without("hydra_plugins.hydra_joblib_launcher"):
         pytest.skip("no joblib launcher here")
+    return request.param
+
+
+def test_a_launcher_brings_a_sweep_to_its_end(launcher, tiny, tmp_path, capfd):
     sweep = ["run", "-m", *tiny, *SHORT, "seed=1,2", f"hydra/launcher={launcher}"]
     assert main([*sweep, "--dry-run"]) == 0
     assert capfd.readouterr().out.splitlines()[-1] == "2 runs, 0 of them done"
     assert main([*sweep, "hardware.parallel_runs=2"]) == 0
     assert statuses(tmp_path) == ["done", "done"]
+
+
+def test_a_launcher_computes_the_runs_that_were_typed(launcher, tmp_path):
+    """Hydra itself reads the release 2.10 as the number 2.1."""
+    parser = ["task=parsing", "loss=structured_perceptron", "model.layers=1", "hardware=cpu"]
+    typed = ["data.release=2.10", "seed=4", "++seed=1,2", f"hydra/launcher={launcher}"]
+    sweep = ["run", "-m", *parser, *SHORT, "task.compared=0", *typed]
+    assert main([*sweep, f"++results_dir={tmp_path}"]) == 0
+    records = [RunFolder(run.path).read_record() for run in list_runs(tmp_path, "demo")]
+    assert sorted(one.seed for one in records) == [1, 2]
+    for record in records:
+        assert record.config["data"]["release"] == "2.10"
+        assert "data.release=2.10" in record.command.split()
+        assert "results_dir" not in record.command
+    (written,) = (tmp_path / "demo" / "sweeps").glob("*.json")
+    assert read_object(written)["axes"] == {"seed": ["1", "2"]}
 
 
 def test_a_run_that_ended_without_a_word_is_a_failure(tiny, monkeypatch):
@@ -43,9 +64,10 @@ def test_a_run_that_ended_without_a_word_is_a_failure(tiny, monkeypatch):
 
 
 def test_reproduce_uses_the_launcher_that_it_is_given(table, tiny, tmp_path):
-    command = ["reproduce", table, *tiny, *SHORT]
+    command = ["reproduce", table, f"++{tiny[0]}", *tiny[1:], *SHORT]
     assert main([*command, "hydra/launcher=basic", "-q"]) == 0
     assert statuses(tmp_path) == ["done"] * 3
+    assert [*tmp_path.glob("demo/sweeps/*/sweep.json")]
     one_by_one = [*command, "hydra.launcher.parallel_runs=1", "-q"]
     assert main(one_by_one) == 0  # nothing is left to do
     assert main([*command, "hydra.launcher.job=1"]) == 2  # no such setting
