@@ -2,13 +2,15 @@ import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 from omegaconf import OmegaConf
 
+from hydra_plugins.repro_plugins import _override
 from repro.cli import main
 from repro.config import ConfigError
 from repro.config.compose import compose_run, hydra_application
 from repro.config.loading import group_choices
-from repro.config.overrides import combinations, quote_folders, with_search_path
+from repro.config.overrides import combinations, parse_override, quote_folders, with_search_path
 from repro.config.schema.mapping import EntmaxConfig
 
 MINE = "defaults: [base_entmax, _self_]\nname: entmax\nalpha: 1.125\n"
@@ -184,6 +186,25 @@ def test_choices_beside_further_folders_are_composed_once(tmp_path, monkeypatch)
     compose_run([path, "seed=1"])
     monkeypatch.setattr("repro.config.compose.compose", None)
     assert compose_run([path, "seed=2"]).seed == 2
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ('{name: null, seed: "1,2"}', ["name=null", "seed=1,2"]),
+        ("{fail_fast: true}", ["fail_fast=true"]),
+        ("{mapping.alpha: 1.25}", ["mapping.alpha=1.25"]),
+        ("{task.languages: [ü, null]}", ['task.languages=["ü", null]']),
+        ("{data.folder: null}", ["data.folder=null"]),
+        ("{data.folder: /tmp/it's}", [r"data.folder='/tmp/it\'s'"]),
+        ("{task.setting: ü}", ["task.setting='ü'"]),
+        ("{mapping: glob(s*)}", ["mapping=glob(s*)"]),
+    ],
+)
+def test_settings_of_a_sweeper_are_written_as_overrides(params, expected):
+    written = [_override(str(key), value) for key, value in yaml.safe_load(params).items()]
+    assert written == expected
+    assert all(parse_override(item) for item in written)
 
 
 def test_files_of_further_folders_are_read_again(tmp_path):
