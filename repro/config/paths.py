@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -37,8 +38,30 @@ def extension_dirs() -> list[Path]:
 
 
 def extended(package: str) -> list[str]:
-    """List the folders in which extensions have modules of a package, for its ``__path__``."""
-    return [str(folder.joinpath(*package.split("."))) for folder in extension_dirs()]
+    """List the folders in which extensions have modules of a package, for its ``__path__``.
+
+    Raises:
+        ConfigError: a module of an extension has the name of another one, which hides it.
+    """
+    folders = extension_dirs()
+    _refuse_hidden_modules(tuple(folders))
+    return [str(folder.joinpath(*package.split("."))) for folder in folders]
+
+
+@cache
+def _refuse_hidden_modules(extensions: Iterable[Path]) -> None:
+    """Refuse modules with the names of earlier ones; an empty ``__init__.py`` hides nothing."""
+    known = dict[Path, Path]()
+    for folder in dict.fromkeys([_PACKAGE, *(one / "repro" for one in extensions)]):
+        mine = dict[Path, Path]()
+        for path in sorted(folder.rglob("*.py")):
+            module = path.parent if path.name == "__init__.py" else path.with_suffix("")
+            mine[module.relative_to(folder)] = path
+        for name, path in mine.items():
+            if name in known and path.stat().st_size:
+                dotted = ".".join(["repro", *name.parts])
+                raise ConfigError(f"{path}: {dotted} is defined in {known[name]} already")
+        known = mine | known
 
 
 def import_extension(name: str) -> ModuleType:

@@ -137,6 +137,33 @@ def test_a_choice_of_the_package_cannot_be_taken(extension, name, searched):
     assert str(caught.value) == f"{folder / name}.yaml: {name} is defined in {taken} already"
 
 
+@pytest.mark.parametrize("name", ["models/layers", "models/seq2seq", "config/schema/mapping"])
+def test_a_module_of_the_package_cannot_be_hidden(extension, name):
+    path = extension / "repro" / f"{name}.py"
+    write(path, "SIZE = 1\n")
+    with pytest.raises(ConfigError) as caught:
+        extended("repro.models")
+    own = conf_dir().parent / "repro" / name
+    taken = own / "__init__.py" if own.is_dir() else own.with_suffix(".py")
+    module = f"repro.{name.replace('/', '.')}"
+    assert str(caught.value) == f"{path}: {module} is defined in {taken} already"
+
+
+def test_a_module_of_an_extension_cannot_hide_that_of_another(extension, monkeypatch):
+    other = extension / "other"
+    paths = [extension / "repro" / "models" / "mine.py", other / "repro/models/mine/__init__.py"]
+    for path in paths:
+        write(path, "SIZE = 1\n")
+    write(extension / "repro" / "models" / "__init__.py", "")  # hides nothing
+    folders = [str(extension), str(other), str(extension)]
+    monkeypatch.setenv("REPRO_EXTENSIONS", os.pathsep.join(folders))
+    refused = re.escape(f"{paths[1]}: repro.models.mine is defined in {paths[0]} already")
+    with pytest.raises(ConfigError, match=refused):
+        extended("repro.models")
+    paths[1].unlink()
+    assert extended("repro.models") == [f"{folder}/repro/models" for folder in folders]
+
+
 def test_an_experiment_may_lie_in_an_extension(extension):
     before = list_experiments()
     write(extension / "experiments" / "mine" / "figure1.yaml", EXPERIMENT)
