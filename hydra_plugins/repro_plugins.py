@@ -22,10 +22,19 @@ class LocalLauncher(Launcher):
     """Launcher of runs on this machine, in processes that survive each other's crashes."""
 
     backend: ClassVar[str] = "local"
+    least: ClassVar[dict[str, int]] = {"parallel_runs": 0}
+    """Smallest values of settings that are integers."""
 
     def __init__(self, **settings: Any) -> None:
         require_extra(f"hydra/launcher={self.backend}")
-        self.settings: Any = OmegaConf.to_container(OmegaConf.create(settings))
+        plain: Any = OmegaConf.to_container(OmegaConf.create(settings))
+        self.settings: dict[str, Any] = plain
+        for key, least in self.least.items():
+            value = self.settings[key]
+            null = ", or null" if key == "parallel_runs" else ""
+            if not (type(value) is int and value >= least) and not (null and value is None):
+                expected = f"an integer >= {least}{null}"
+                raise ConfigError(f"hydra.launcher.{key} is {value!r}; expected {expected}")
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
@@ -46,6 +55,7 @@ class SlurmLauncher(LocalLauncher):
     """Launcher of runs as arrays of Slurm jobs, submitted by submitit."""
 
     backend = "slurm"
+    least: ClassVar = {"cpus_per_job": 1, "gpus_per_job": 0, "runs_per_job": 1, "requeues": 0}
 
 
 class GridSweeper(Sweeper):

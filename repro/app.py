@@ -11,7 +11,13 @@ from omegaconf import DictConfig
 
 from repro.config.compose import compose_run, explained, register_schemas
 from repro.config.errors import ConfigError
-from repro.config.overrides import with_search_path, with_text
+from repro.config.overrides import (
+    is_hydras,
+    is_search_path,
+    parse_override,
+    with_search_path,
+    with_text,
+)
 from repro.config.paths import conf_dir
 from repro.config.schema import RunConfig
 from repro.errors import refused_option
@@ -56,10 +62,12 @@ def main(arguments: Sequence[str]) -> int:
 
     # Composed before anything else is imported: a typo is refused at once.
     config = None if parsed.multirun else compose_run(overrides)
+    if config is not None:
+        _refuse_idle(overrides)
 
     from repro.runs import launch
     from repro.runs.execute import RunFailedError
-    from repro.runs.job import locate
+    from repro.runs.job import Outcome, locate
 
     if config is None:
         options = ["hydra.sweeper.dry_run=true"] * parsed.dry_run
@@ -69,12 +77,24 @@ def main(arguments: Sequence[str]) -> int:
         except RunFailedError as error:  # from a sweeper that stops at the first failure
             print(f"repro: {error}", file=sys.stderr)
             return 1
-        return 1 if launch.print_failures(outcomes or []) else 0
+        # Hydra's own sweepers return nothing that can tell of a failure: they have stopped above.
+        ours = [one for one in outcomes or [] if isinstance(one, Outcome)]
+        return 1 if launch.print_failures(ours) else 0
     if parsed.dry_run:
         if os.environ.get("RANK", "0") == "0":  # torchrun: one of the processes prints
             launch.print_plan([locate(config, overrides)])
         return 0
     return _run(config, overrides)
+
+
+def _refuse_idle(overrides: Sequence[str]) -> None:
+    """Refuse overrides that change nothing in a single run: names of sweeps, settings of Hydra."""
+    for text in overrides:
+        key = parse_override(text).key_or_group
+        if key == "name":
+            raise ConfigError(f"{text} names a sweep; add -m")
+        if is_hydras(text) and not is_search_path(text):
+            raise ConfigError(f"{text} changes nothing in a single run; leave it out")
 
 
 def _show(arguments: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ from omegaconf import DictConfig
 
 from repro.config.compose import compose_run, explained, hydra_application
 from repro.config.errors import ConfigError
-from repro.config.overrides import combinations, is_search_path
+from repro.config.overrides import combinations, is_search_path, parse_override
 from repro.config.paths import extension_dirs
 from repro.errors import say
 from repro.results import Archive, RunFolder, atomic_write_json
@@ -245,9 +245,17 @@ def multirun(overrides: Sequence[str]) -> Any:
 def launcher_of(overrides: Sequence[str]) -> Iterator[tuple[Launcher, DictConfig]]:
     """Yield the launcher that overrides choose, and the configuration of a sweep with it.
 
+    The runs of artefacts need neither a sweeper nor a search path, which would change no run.
+
     Raises:
         ConfigError: an override is refused.
     """
+    for text in overrides:
+        key = parse_override(text).key_or_group
+        if is_search_path(text):
+            raise ConfigError(f"{text}: artefacts have no search path; use REPRO_EXTENSIONS")
+        if key == "hydra/sweeper" or key.startswith("hydra.sweeper."):
+            raise ConfigError(f"{text}: artefacts have no sweeper; leave it out")
     with _sweep_of_hydra(overrides) as hydra:
         master = hydra.compose_config("config", list(overrides), RunMode.MULTIRUN)
         yield (

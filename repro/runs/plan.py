@@ -11,7 +11,7 @@ from typing import Any
 from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
 from repro.config.identity import flattened, settings, training_id
-from repro.config.overrides import is_hydras, search_path
+from repro.config.overrides import is_hydras
 from repro.config.planning import corpus_key, plan_artefacts, refuse_relabelled
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
@@ -19,6 +19,7 @@ from repro.results import Archive, Record, RunFolder, list_runs, runs_dir
 from repro.results.labels import counted
 from repro.runs.environment import may_have_gpu, processor
 from repro.runs.job import corpus_at_hand
+from repro.runs.launch import launcher_of
 from repro.runs.reproduce import corpora_at_hand, finished
 from repro.tasks import task_spec
 from repro.version import NUMERIC_EPOCH
@@ -72,10 +73,13 @@ def plan(
     Raises:
         ConfigError: no such artefact, scale or column, or a setting is refused.
     """
-    search_path(extra)
-    extra = [item for item in extra if not is_hydras(item)]
+    hydras = [item for item in extra if is_hydras(item)]
+    extra = [item for item in extra if item not in hydras]
     experiments = {name: load_experiment(name) for name in names}
     planned = plan_artefacts(experiments.values(), scale, columns)
+    if hydras:
+        with launcher_of([f"scale={scale}", *hydras]):  # refuses what `repro reproduce` refuses
+            pass
     composed = cache(lambda overrides: compose_run([*overrides, *extra]))  # artefacts share runs
     first = next((run.overrides for runs in planned.values() for run in runs), (f"scale={scale}",))
     results_dir = composed(first).results_path

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from repro.config.errors import ConfigError
-from repro.config.overrides import in_quotes
+from repro.config.overrides import in_quotes, parse_override
 from repro.results import atomic_write_json
 from repro.runs.display import read_sweep
 from repro.runs.execute import record_death
@@ -215,9 +215,11 @@ def _work(file: str, number: int, settings: dict[str, int]) -> None:
             launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
             launcher += [f"--nproc-per-node={settings['gpus_per_job']}", "-m", "repro", "run"]
             for job in (job for job in jobs if job.folder.status != "done"):
-                print(shlex.join([*launcher, *job.overrides]), flush=True)
+                # A single run refuses the name of a sweep.
+                own = [one for one in job.overrides if parse_override(one).key_or_group != "name"]
+                print(shlex.join([*launcher, *own]), flush=True)
                 with signals_of_leader():
-                    process = subprocess.Popen([*launcher, *job.overrides])
+                    process = subprocess.Popen([*launcher, *own])
                 try:
                     process.wait()
                 except KeyboardInterrupt:

@@ -447,6 +447,30 @@ def test_names_settings_and_options_stand_in_any_order(tmp_path, capsys):
         (["run", "++hydra.launcher.parallel_runs=3"], "-m"),
         (["run", "hydra.launcher.parallel_runs=2"], "-m"),
         (["run", "--detach"], "-m"),
+        (["run", "name=mine"], "name=mine names a sweep; add -m"),
+        (["run", "hydra.job.chdir=true"], "hydra.job.chdir=true changes nothing"),
+        (["run", "hydra.run.dir=here", "--dry-run"], "hydra.run.dir=here changes nothing"),
+        *(
+            (command, f"is {value}; expected an integer >= 0, or null")
+            for typed, value in (("two", "'two'"), ("1.5", "1.5"), ("-3", "-3"), ("true", "True"))
+            for command in (
+                ["run", "-m", "--dry-run", "seed=1,2", f"hydra.launcher.parallel_runs={typed}"],
+                ["run", "-m", "seed=1,2", f"hydra.launcher.parallel_runs={typed}"],
+                ["reproduce", "peters2019/table1", f"hydra.launcher.parallel_runs={typed}"],
+            )
+        ),
+        *(
+            ([command, "peters2019/table1", setting], named)
+            for command in ("plan", "reproduce")
+            for setting, named in (
+                ("hydra/launcher=slurm", "[slurm]"),
+                ("hydra/launcher=nope", "no hydra/launcher 'nope'"),
+                ("hydra.launcher.foo=1", "foo"),
+                ("hydra.sweeper.dry_run=true", "artefacts have no sweeper"),
+                ("hydra/sweeper=grid", "artefacts have no sweeper"),
+                ("hydra.searchpath=[conf]", "use REPRO_EXTENSIONS"),
+            )
+        ),
     ],
 )
 def test_a_launcher_that_cannot_be_used_is_refused_before_any_work(

@@ -146,11 +146,8 @@ def test_further_folders_of_choices_are_checked(option, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "command",
-    [
-        ["run"], ["run", "--dry-run"], ["run", "-m", "mapping=mine"], ["run", "--cfg", "job"],
-        ["reproduce", "peters2019/table1"], ["plan", "peters2019/table1"],
-    ],
-)  # fmt: skip
+    [["run"], ["run", "--dry-run"], ["run", "-m", "mapping=mine"], ["run", "--cfg", "job"]],
+)
 @pytest.mark.parametrize("prefix", ["", "file://"])
 def test_a_folder_of_the_search_path_that_does_not_exist_is_refused(
     command, prefix, tmp_path, capsys

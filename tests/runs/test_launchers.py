@@ -57,6 +57,15 @@ def test_a_launcher_computes_the_runs_that_were_typed(launcher, tmp_path):
     assert read_object(written)["axes"] == {"seed": ["1", "2"]}
 
 
+def test_hydras_own_sweeper_works_and_stops_at_a_failure(tiny, tmp_path, monkeypatch, capsys):
+    sweep = ["run", "-m", *tiny, *SHORT, "hydra/sweeper=basic"]
+    assert main([*sweep, "seed=1,2"]) == 0
+    assert statuses(tmp_path) == ["done", "done"]
+    monkeypatch.setattr("repro.runs.train.build_task", lambda *_: 1 / 0)
+    assert main([*sweep, "seed=3,4"]) == 1
+    assert "ZeroDivisionError" in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_a_run_that_ended_without_a_word_is_a_failure(tiny, monkeypatch):
     """On a full disk, a run can mark nothing."""
     monkeypatch.setattr("repro.runs.launch.launch_jobs", lambda *_: None)
