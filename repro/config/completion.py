@@ -58,7 +58,8 @@ def complete(
             found = [f"{name}=" for name in (*groups() - {"hydra"}, *_HYDRA)]
             typed = [item for item in before if "=" in item and "," not in item]
             with suppress(ConfigError):
-                found += _keys(compose_run(typed))
+                keys = _keys(compose_run(typed))
+                found += [key for key in keys if not key.endswith(".name=")]  # set by choices
     if command in ("reproduce", "plan"):
         names = list_experiments()
         found += [*names, *{name.partition("/")[0] for name in names}]

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from repro.cli import main
+from repro.config.completion import complete
 from repro.config.experiment import list_experiments, load_experiment
 from repro.results import RunFolder, list_runs
 from repro.results.sweeps import read_sweeps, swept, write_sweep
@@ -558,6 +559,12 @@ def test_bash_completes_command_lines(tmp_path):
     expected = ["0123abcd", "model.lstm_size=", "report ", "reproduce ", "sigmorphon2018"]
     assert sorted(words) == expected
     assert "-F _repro" in registered
+
+
+def test_completion_offers_no_name_of_a_choice():
+    words = complete("repro run mapping.", ["run"], lambda *_: [])
+    assert "mapping.alpha=" in words
+    assert "mapping.name=" not in words
 
 
 @pytest.mark.parametrize(

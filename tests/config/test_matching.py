@@ -1,5 +1,7 @@
 """Plans of runs are compared with recorded settings, and cached."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from repro.config import ConfigError, planning
@@ -63,6 +65,14 @@ def test_a_schema_has_one_module(monkeypatch):
     twice = [*registry._modules(), registry._modules()[-1]]
     monkeypatch.setattr(registry, "_modules", lambda: twice)
     with pytest.raises(ConfigError, match=twice[-1].__name__):
+        registry.registered_schemas.__wrapped__()
+
+
+@pytest.mark.parametrize("declared", [3, {"task": 3}])
+def test_schemas_that_are_no_dictionary_are_refused(monkeypatch, declared):
+    module = SimpleNamespace(__name__="mine", __file__="/mine.py", SCHEMAS=declared)
+    monkeypatch.setattr(registry, "_modules", lambda: [module])
+    with pytest.raises(ConfigError, match=r"/mine\.py: SCHEMAS is "):
         registry.registered_schemas.__wrapped__()
 
 

@@ -19,11 +19,18 @@ def registered_schemas() -> dict[str, dict[str, type]]:
     """Collect the ``SCHEMAS`` of all modules of the package: group to name to dataclass.
 
     Raises:
-        ConfigError: two modules register the same name.
+        ConfigError: two modules register the same name, or one registers no dictionary.
     """
     found: dict[str, dict[str, type]] = {}
     for module in _modules():
-        for group, options in getattr(module, "SCHEMAS", {}).items():
+        declared = getattr(module, "SCHEMAS", {})
+        options = declared.values() if isinstance(declared, dict) else [declared]
+        if not all(isinstance(one, dict) for one in options):
+            raise ConfigError(
+                f"{module.__file__}: SCHEMAS is {declared!r}; expected a dictionary of schemas for "
+                "each group"
+            )
+        for group, options in declared.items():
             twice = found.setdefault(group, {}).keys() & options.keys()
             if twice:
                 names = ", ".join(sorted(twice))
