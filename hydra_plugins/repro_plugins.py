@@ -4,7 +4,6 @@ Hydra takes plugins from the namespace package ``hydra_plugins`` only, and impor
 composes a configuration. Their code is in :mod:`repro.runs`, imported when they are used.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -82,26 +81,11 @@ class GridSweeper(Sweeper):
 
     def sweep(self, arguments: list[str]) -> Any:
         """Run every combination; return the outcomes."""
+        from repro.config.overrides import as_override
         from repro.runs.launch import sweep_grid
 
         assert self.hydra_context is not None
         assert self.launcher is not None
-        overrides = [*(_override(key, value) for key, value in self.params.items()), *arguments]
+        overrides = [*(as_override(key, value) for key, value in self.params.items()), *arguments]
         loader = self.hydra_context.config_loader
         return sweep_grid(overrides, self.launcher, self.master, loader, self.dry_run)
-
-
-def _override(key: str, value: Any) -> str:
-    """Write a value of a YAML file as an override; a text may have several values, as ``1,2``."""
-    from repro.config.overrides import in_quotes, parse_override, quote_folders
-
-    if isinstance(value, str):
-        (override,) = quote_folders([f"{key}={value}"], sweep=True)
-        try:
-            parse_override(override)
-        except ConfigError:
-            return f"{key}={in_quotes(value)}"
-        return override
-    # JSON writes infinity in a way that Hydra takes for a text.
-    text = str(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
-    return f"{key}={text}"

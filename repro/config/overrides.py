@@ -1,11 +1,13 @@
 """Overrides as a user types them: read, quoted for Hydra, and split into the runs of a sweep."""
 
+import json
 import os
 import re
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -46,6 +48,20 @@ def in_quotes(text: str) -> str:
     """Quote a text so that Hydra reads it literally."""
     escaped = re.sub(r"(\\*)('|\Z)", lambda m: m[1] * 2 + m[2].replace("'", "\\'"), text)
     return f"'{escaped}'"
+
+
+def as_override(key: str, value: Any) -> str:
+    """Write a value of a YAML file as an override; a text may have several values, as ``1,2``."""
+    if isinstance(value, str):
+        (override,) = quote_folders([f"{key}={value}"], sweep=True)
+        try:
+            parse_override(override)
+        except ConfigError:
+            return f"{key}={in_quotes(value)}"
+        return override
+    # JSON writes infinity in a way that Hydra takes for a text.
+    text = str(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+    return f"{key}={text}"
 
 
 def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[str, ...]]:

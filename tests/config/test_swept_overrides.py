@@ -5,12 +5,17 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from hydra_plugins.repro_plugins import _override
 from repro.cli import main
 from repro.config import ConfigError
 from repro.config.compose import compose_run, hydra_application
 from repro.config.loading import group_choices
-from repro.config.overrides import combinations, parse_override, quote_folders, with_search_path
+from repro.config.overrides import (
+    as_override,
+    combinations,
+    parse_override,
+    quote_folders,
+    with_search_path,
+)
 from repro.config.schema.mapping import EntmaxConfig
 
 MINE = "defaults: [base_entmax, _self_]\nname: entmax\nalpha: 1.125\n"
@@ -199,7 +204,7 @@ def test_choices_beside_further_folders_are_composed_once(tmp_path, monkeypatch)
     ],
 )
 def test_settings_of_a_sweeper_are_written_as_overrides(params, expected):
-    written = [_override(str(key), value) for key, value in yaml.safe_load(params).items()]
+    written = [as_override(str(key), value) for key, value in yaml.safe_load(params).items()]
     assert written == expected
     assert all(parse_override(item) for item in written)
 

@@ -477,7 +477,7 @@ def test_a_plan_is_that_of_any_launcher(tmp_path):
     where = f"results_dir={tmp_path}"
     plans = [
         plan(["peters2019/figure2"], "demo", [where, *chosen])[0]
-        for chosen in ([], ["+hydra/launcher=slurm", "hydra.launcher.time=5"])
+        for chosen in ([], ["hydra/launcher=local", "hydra.launcher.parallel_runs=2"])
     ]
     assert plans[0] == plans[1]
 
