@@ -173,7 +173,14 @@ class Plan(NamedTuple):
     """Configuration that a planned run has."""
 
     settings: dict[str, Any]  # every setting that may change the numbers, with dotted keys
-    corpus: str  # equal for runs that read the same corpus
+    corpus: str  # equal for runs that read the same corpus, whatever its content
+
+
+def plan_of(run: RunConfig) -> Plan:
+    """Return what recorded runs are compared with."""
+    known = flattened(settings(run))
+    corpus = {key: known[key] for key in known if key.startswith(run.corpus_settings)}
+    return Plan(known, json.dumps(corpus))
 
 
 def planned(overrides: Sequence[str]) -> Plan:
@@ -182,14 +189,7 @@ def planned(overrides: Sequence[str]) -> Plan:
     Raises:
         ConfigError: a setting is refused.
     """
-    run = compose_run(overrides)
-    return Plan(flattened(settings(run)), corpus_key(run))
-
-
-def corpus_key(run: RunConfig) -> str:
-    """Return a text that is equal for runs which read the same corpus, whatever its content."""
-    known = flattened(settings(run))
-    return json.dumps({key: known[key] for key in known if key.startswith(run.corpus_settings)})
+    return plan_of(compose_run(overrides))
 
 
 class Plans:

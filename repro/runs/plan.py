@@ -12,7 +12,7 @@ from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
 from repro.config.identity import flattened, settings, training_id
 from repro.config.overrides import is_hydras
-from repro.config.planning import corpus_key, plan_artefacts, refuse_relabelled
+from repro.config.planning import plan_artefacts, plan_of, refuse_relabelled
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
 from repro.results import Archive, Record, RunFolder, list_runs, runs_dir
@@ -144,7 +144,7 @@ def _trainings_of(todo: Sequence[RunConfig]) -> tuple[list[str], list[str]]:
     """Return the identity of the training of each run, and why corpora are not found."""
     corpora, missing, trainings = dict[str, str](), list[str](), list[str]()
     for config in todo:
-        corpus = corpus_key(config)
+        corpus = plan_of(config).corpus
         if corpus not in corpora:  # each is looked for once
             corpora[corpus] = ""
             try:
