@@ -15,7 +15,7 @@ from torch import Tensor
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import search
 from repro.decoding.protocol import StateT, StepModel
-from repro.decoding.search import FrozenTree, Hypothesis, PrefixTree
+from repro.decoding.search import Extended, FrozenTree, Hypothesis, PrefixTree
 
 IMPOSSIBLE = float("-inf")
 PRINTED = 7
@@ -147,9 +147,7 @@ class _Beam:
         self.padded = False  # whether some rows may not be live
         self.seen: list[Tensor] = []  # smallest and largest probability of steps not yet checked
 
-    def extend(
-        self, probs: Tensor, attention: Tensor, tree: PrefixTree, reads: bool
-    ) -> tuple[Tensor, Tensor]:
+    def extend(self, probs: Tensor, attention: Tensor, tree: PrefixTree, reads: bool) -> Extended:
         """Extend every live prefix by every token and keep the best ``K``; see ``Extend``."""
         beams, beam_size = self.scores.shape
         alive = self.live.view(-1, 1)[self.rows] if self.padded else None  # (N, 1)
@@ -184,6 +182,8 @@ class _Beam:
         continues = grown[kept] & (last != Vocabulary.EOS)
         live = torch.zeros_like(grown).index_copy_(0, kept, continues)
         self.nodes, self.live = nodes.view_as(slots), live.view_as(slots)
+        # Rows that are all slots stay those of the same sentences.
+        same_sources, before = self.padded and not reads, self.rows
         self.rows, self.padded = kept, not reads
         if reads:
             search.check_probabilities(torch.stack(self.seen))
@@ -191,7 +191,8 @@ class _Beam:
             searched = self.live.any(1, keepdim=True).expand_as(slots).flatten()
             self.slots = searched.nonzero().squeeze(1)
             self.rows, rows, last = kept[continues], rows[continues], last[continues]
-        return rows, last
+            same_sources = torch.equal(self.rows // beam_size, before // beam_size)
+        return Extended(rows, last, same_sources)
 
     def results(self, tree: FrozenTree) -> list[BeamResult]:
         """Read the hypotheses of every sentence and what is proven about them."""

@@ -9,7 +9,7 @@ from torch import Tensor
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import search
 from repro.decoding.protocol import StateT, StepModel
-from repro.decoding.search import FrozenTree, Hypothesis, PrefixTree
+from repro.decoding.search import Extended, FrozenTree, Hypothesis, PrefixTree
 
 MASS_TOLERANCE = 1e-4
 """Tolerance of a complete set's mass around one: float32 rounding over some dozens of steps."""
@@ -95,9 +95,7 @@ class _Frontier:
         self.finished_counts = torch.zeros_like(everyone)
         self.given_up = torch.zeros_like(everyone, dtype=torch.bool)
 
-    def extend(
-        self, probs: Tensor, attention: Tensor, tree: PrefixTree, reads: bool
-    ) -> tuple[Tensor, Tensor]:
+    def extend(self, probs: Tensor, attention: Tensor, tree: PrefixTree, reads: bool) -> Extended:
         """Extend every live prefix by every token of nonzero probability; see ``Extend``.
 
         Values are read in every step: the number of prefixes depends on them.
@@ -116,8 +114,8 @@ class _Frontier:
         ended = tokens == Vocabulary.EOS
         self.finished.append(grown.select(ended))
         self.finished_counts += self._count(grown.sentences[ended], ended[ended].long())
-        self.live = grown.select(~ended)
-        return rows[~ended], tokens[~ended]
+        before, self.live = self.live.sentences, grown.select(~ended)
+        return Extended(rows[~ended], tokens[~ended], torch.equal(before, self.live.sentences))
 
     def _count(self, sentences: Tensor, amounts: Tensor) -> Tensor:
         """Sum amounts by sentence, ``(B,)`` long."""

@@ -16,9 +16,9 @@ class EnsembleState:
 
     members: tuple[State, ...]
 
-    def select(self, rows: Tensor) -> Self:
+    def select(self, rows: Tensor, same_sources: bool = False) -> Self:
         """Gather rows in every member."""
-        return type(self)(tuple(member.select(rows) for member in self.members))
+        return type(self)(tuple(member.select(rows, same_sources) for member in self.members))
 
 
 class Ensemble:

@@ -12,11 +12,13 @@ from torch import Tensor
 class State(Protocol):
     """Everything a model needs to extend its rows; row ``i`` belongs to prefix ``i``."""
 
-    def select(self, rows: Tensor) -> Self:
+    def select(self, rows: Tensor, same_sources: bool = False) -> Self:
         """Gather rows.
 
         Args:
             rows: row indices, ``(M,)`` long; a row may appear any number of times or not at all.
+            same_sources: whether every row ``i`` is of the same sentence as before. What depends
+                on the sentence alone, such as its encoding, then need not be gathered.
 
         Returns:
             A state of ``M`` rows; the original is unchanged.

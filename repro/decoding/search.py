@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -95,14 +96,22 @@ class FrozenTree:
         )
 
 
-Extend = Callable[[Tensor, Tensor, PrefixTree, bool], tuple[Tensor, Tensor]]
+class Extended(NamedTuple):
+    """Live prefixes after a step, in the order of their sentences."""
+
+    rows: Tensor  # the row that each came from, (M,)
+    last: Tensor  # its last token, (M,)
+    same_sources: bool  # whether row i is of the same sentence as in the step before, for all i
+
+
+Extend = Callable[[Tensor, Tensor, PrefixTree, bool], Extended]
 """Callable that extends the live prefixes by one token.
 
 It takes next-token distributions ``(N, V)``, a row per live prefix; the attention of the same rows,
 ``(N, S)``, or ``(N, 0)`` to keep none; the tree, to which it adds the prefixes to keep; and whether
-values may be read. If so, it returns for each new live prefix the row it came from, ``(M,)``, and
-its last token, ``(M,)``, and raises ValueError if a distribution since the last reading was not
-one; if not, prefixes that are not live may be among these rows, and are ignored in the next step.
+values may be read. If so, it raises ValueError if a distribution since the last reading was not
+one; if not, prefixes that are not live may be among those that it returns, and are ignored in the
+next step.
 """
 
 READ_EVERY = 8
@@ -139,10 +148,10 @@ def grow(
             probs[:, Vocabulary.EOS] = 0.0
         attention = output.attention if keep_attention else output.attention[:, :0]
         reads = step == max_length or reads_values(step, source.device)
-        rows, previous = extend(probs, attention, tree, reads)
+        rows, previous, same_sources = extend(probs, attention, tree, reads)
         if not len(rows):
             break
-        state = output.state.select(rows)
+        state = output.state.select(rows, same_sources)
     return tree.freeze(source_mask if keep_attention else None)
 
 

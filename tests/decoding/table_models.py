@@ -29,7 +29,9 @@ class TableState:
     mask: Tensor
     step: int
 
-    def select(self, rows: Tensor) -> "TableState":
+    def select(self, rows: Tensor, same_sources: bool = False) -> "TableState":
+        if same_sources:
+            return self
         return TableState(self.kinds[rows], self.mask[rows], self.step)
 
 

@@ -8,6 +8,7 @@ from table_models import (
     EOS,
     TOLERANCE,
     TableModel,
+    TableState,
     enumerate_strings,
     random_model,
     reference_beam,
@@ -210,7 +211,9 @@ class Readings(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         aten = torch.ops.aten
-        reads = {aten._local_scalar_dense, aten.nonzero, aten.masked_select, aten.is_nonzero}
+        reads = {
+            aten._local_scalar_dense, aten.nonzero, aten.masked_select, aten.is_nonzero, aten.equal,
+        }  # fmt: skip
         self.count += func.overloadpacket in reads or any(
             one.dtype == torch.bool
             for one in tree_leaves(args[1:])
@@ -227,6 +230,26 @@ def test_a_search_on_a_device_waits_for_it_only_where_it_reads_values(as_on_a_de
             decode(model, [0, 1, 2], 5, length)
         counts.append(readings.count)
     assert counts[0] == counts[1] == counts[2] < counts[3]
+
+
+def test_sources_are_gathered_only_where_the_number_of_prefixes_changes(monkeypatch):
+    # Two prefixes from step 1 on, of which the better one lives on after step 6.
+    steps = [row(a=0.6, b=0.4), *[row(a=1.0)] * 4, row(a=0.5, end=0.5)]
+    model = TableModel([same_for_all(*steps)])
+    kept = []
+
+    def select(state: TableState, rows: Tensor, same_sources: bool) -> TableState:
+        kept.append(same_sources)
+        return whole(state, rows, same_sources)
+
+    whole = TableState.select
+    monkeypatch.setattr(TableState, "select", select)
+    decode(model, [0, 0], 2, 7)
+    assert kept == [False, *[True] * 4, False]
+    kept.clear()
+    monkeypatch.setattr(search, "reads_values", lambda step, device: step % 3 == 0)
+    decode(model, [0, 0], 2, 7)
+    assert kept == [False, True, True, False, True, False]  # all slots follow a reading
 
 
 @pytest.mark.parametrize("bad", [math.nan, -0.5, 2.0])

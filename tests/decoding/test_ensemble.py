@@ -15,7 +15,7 @@ class Rows:
     count: int
     width: int
 
-    def select(self, rows: Tensor) -> "Rows":
+    def select(self, rows: Tensor, same_sources: bool = False) -> "Rows":
         return Rows(len(rows), self.width)
 
 

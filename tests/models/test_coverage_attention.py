@@ -105,6 +105,20 @@ def test_steps_equal_teacher_forcing_also_for_gathered_rows(weighting, fertility
         state, previous = step.state, batch.target[rows, t]
 
 
+@pytest.mark.parametrize("coverage_vector", [False, True])
+def test_rows_of_the_same_sentences_share_what_depends_on_the_sentence(coverage_vector):
+    net = model(BoundedNormalizer(Csparsemax()), ConstantFertility(2.0, SINK), coverage_vector)
+    batch = collate(PAIRS, [0, 1, 2])
+    state = net.eval().start(batch.source, batch.source_mask).select(torch.tensor([0, 0, 1, 2, 2]))
+    state = net.step(state, torch.tensor([4, 5, 4, 5, 4])).state
+    rows = torch.tensor([1, 1, 2, 4, 3])  # within the sentences
+    expected, found = state.select(rows), state.select(rows, same_sources=True)
+    assert found.source.memory is state.source.memory
+    assert found.feed.equal(expected.feed)
+    for name, part in vars(expected.source).items():
+        assert part is None or part.equal(getattr(found.source, name))
+
+
 def test_beam_search_runs_with_bounds():
     net = model(BoundedNormalizer(Csparsemax()), ConstantFertility(1.0, SINK)).eval()
     batch = collate(PAIRS, [0, 1, 2])

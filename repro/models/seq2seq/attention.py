@@ -23,9 +23,11 @@ class AttentionState:
     fertility: Tensor | None = None  # upper bounds f of β, infinite for the sink; None if none
     slopes: Tensor | None = None  # products of coverage vector and memory, (rows, source)
 
-    def select(self, rows: Tensor) -> "AttentionState":
-        """Gather rows, which may repeat."""
+    def select(self, rows: Tensor, same_sources: bool = False) -> "AttentionState":
+        """Gather rows, which may repeat; with ``same_sources`` only their coverage differs."""
         parts = {name: part for name, part in vars(self).items() if part is not None}
+        if same_sources:
+            parts = {name: part for name, part in parts.items() if name == "coverage"}
         return replace(self, **{name: part[rows] for name, part in parts.items()})
 
     def after(self, weights: Tensor) -> "AttentionState":

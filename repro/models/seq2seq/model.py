@@ -104,13 +104,13 @@ class DecoderState:
     feed: Tensor  # the previous attentional output, (rows, units)
     source: AttentionState
 
-    def select(self, rows: Tensor) -> "DecoderState":
+    def select(self, rows: Tensor, same_sources: bool = False) -> "DecoderState":
         """Gather rows, which may repeat."""
         return DecoderState(
             tuple(layer[rows] for layer in self.hidden),
             tuple(layer[rows] for layer in self.cell),
             self.feed[rows],
-            self.source.select(rows),
+            self.source.select(rows, same_sources),
         )
 
 
