@@ -151,22 +151,26 @@ class Seq2SeqTask:
     @torch.no_grad()
     def teacher_forced(self, pairs: Sequence[Pair]) -> TeacherForcedStatistics:
         """Compute loss and sparsity over pairs; the model must be in evaluation mode."""
-        totals = torch.zeros(5, dtype=torch.float64, device=self.device)
-        symbols = 0
+        totals = torch.zeros(6, dtype=torch.float64, device=self.device)
         for batch in distributed.share(self.ordered(pairs)):
-            with autocast(self.config, self.device):
-                forced = self.model(batch.source, batch.source_lengths, batch.target)
-            scores, mask = forced.scores.float(), batch.target != Vocabulary.PAD
-            spread = standard_deviation(forced.attention_scores, batch.source_mask.unsqueeze(1))
-            attended = (forced.attention > 0).sum(-1)[mask].sum()
-            supported = (self.output_mapping(scores) > 0).sum(-1)[mask].sum()
-            correct = (scores.argmax(-1) == batch.target)[mask].sum()
-            loss = self.criterion(scores, batch.target).double()
-            totals += torch.stack([loss, attended, spread[mask].sum(), supported, correct])
-            symbols += int(mask.sum())
-        parts = distributed.gather((totals.cpu(), symbols))
-        totals = torch.stack([part for part, _ in parts]).sum(0)
-        return TeacherForcedStatistics(*(totals / sum(number for _, number in parts)).tolist())
+            totals += self._forced_totals(batch)
+        *sums, symbols = torch.stack(distributed.gather(totals.cpu())).sum(0)
+        return TeacherForcedStatistics(*(one.item() / symbols.item() for one in sums))
+
+    def _forced_totals(self, batch: Seq2SeqBatch) -> Tensor:
+        """Return sums over the target symbols of a batch, and their number; reads no value."""
+        with autocast(self.config, self.device):
+            forced = self.model(batch.source, batch.source_lengths, batch.target)
+        scores, mask = forced.scores.float(), batch.target != Vocabulary.PAD
+        by_symbol = [
+            (forced.attention > 0).sum(-1),
+            standard_deviation(forced.attention_scores, batch.source_mask.unsqueeze(1)),
+            (self.output_mapping(scores) > 0).sum(-1),
+            scores.argmax(-1) == batch.target,
+            mask,
+        ]
+        loss = self.criterion(scores, batch.target).double()
+        return torch.stack([loss, *(one.where(mask, 0).double().sum() for one in by_symbol)])
 
     def search(
         self,

@@ -176,6 +176,8 @@ def test_an_update_and_a_search_read_no_value(name, root, transfers):
         loss, symbols = update(task, optimizer, batch, config.training.max_grad_norm)
         if isinstance(batch, Seq2SeqBatch):
             check_steps_of_a_search(task.model, batch)
+            if task.fertility is None or task.fertility.aligned is None:
+                assert task._forced_totals(batch).is_meta
     assert (loss.shape, loss.dtype, loss.is_meta) == ((), torch.float32, True)
     assert (symbols.shape, symbols.dtype, symbols.is_meta) == ((), torch.int64, True)
     for parameter in task.model.parameters():
