@@ -5,6 +5,8 @@ softmax on both sides, and is trained on the same batches with the same optimize
 packages ``joeynmt`` and ``sentencepiece``.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from torch import Tensor
@@ -44,6 +46,8 @@ class JoeyNmt:
     Raises:
         UserError: JoeyNMT is not installed, or the task has other batches or another model.
     """
+
+    tally: Mapping[str, float] = MappingProxyType({})
 
     def __init__(self, task: Task[Any], config: RunConfig) -> None:
         try:

@@ -30,6 +30,7 @@ from repro.tasks.instantiate import (
     build_translator,
 )
 from repro.training import distributed
+from repro.training.graphs import Replays
 
 LARGE_VOCABULARY = 16_384
 """Target vocabularies of at least this size use :func:`build_linear_loss` on a CPU."""
@@ -112,6 +113,8 @@ class Seq2SeqTask:
             len(source), len(target), normalizer, self.output_mapping, fertility
         )
         self.fertility, self.model = fertility, build_translator(config.model, parts).to(device)
+        graphs = config.training.graphs == "auto"
+        self._statistics = Replays(self._forced_totals, device, graphs)
         # Chunks of scores save memory and time on a CPU; on accelerators they would synchronize.
         large = len(target) >= LARGE_VOCABULARY and device.type == "cpu"
         self.linear_loss = build_linear_loss(config.loss, Vocabulary.PAD) if large else None
@@ -153,7 +156,7 @@ class Seq2SeqTask:
         """Compute loss and sparsity over pairs; the model must be in evaluation mode."""
         totals = torch.zeros(6, dtype=torch.float64, device=self.device)
         for batch in distributed.share(self.ordered(pairs)):
-            totals += self._forced_totals(batch)
+            totals += self._statistics(batch)
         *sums, symbols = torch.stack(distributed.gather(totals.cpu())).sum(0)
         return TeacherForcedStatistics(*(one.item() / symbols.item() for one in sums))
 

@@ -1,11 +1,11 @@
 """Updates on CUDA as graphs: launched as one, where thousands of launches leave the device idle.
 
-An update (forward, loss, backward, clipping, optimizer) of a batch reads no value on the host. So
-it can be captured for each shape of batches, and replayed on other values. Batches are padded to
-multiples of :data:`STEP`, so that few shapes serve an epoch; padding changes neither losses nor
-gradients, only which random numbers dropout draws. The first updates of a shape, and all of shapes
-that remain rare, are taken one operator at a time, with equal results: which updates were replayed
-leaves no trace, and a resumed run need not know it.
+An update (forward, loss, backward, clipping, optimizer) of a batch reads no value on the host, nor
+do the statistics of a validation. So they can be captured for each shape of batches, and replayed
+on other values. Batches are padded to multiples of :data:`STEP`, so that few shapes serve an epoch;
+padding changes neither losses nor gradients, only which random numbers dropout draws. The first
+updates of a shape, and all of shapes that remain rare, are taken one operator at a time, with equal
+results: which updates were replayed leaves no trace, and a resumed run need not know it.
 
 Learning rates stay numbers in the optimizer, where schedules and checkpoints see them. For the time
 of an update they are tensors, which the captured optimizer reads.
@@ -14,10 +14,11 @@ of an update they are tensors, which the captured optimizer reads.
 import logging
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, cast
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -29,47 +30,51 @@ from repro.training.protocol import Trainable
 STEP = 4
 """Lengths of captured batches are multiples of this."""
 EAGER = 3
-"""Updates of a shape before it is captured; a capture takes as long as several updates."""
+"""Batches of a shape before it is captured; a capture takes as long as several updates."""
 MOST_GRAPHS = 100
 
 Results = tuple[Tensor, Tensor]
+ResultsT = TypeVar("ResultsT")
 _log = logging.getLogger(__name__)
 
 
-class Graph:
+class Graph(Generic[ResultsT]):
     """Captured work, and its results, which the next replay of any graph overwrites."""
 
-    def __init__(self, work: Callable[[], Results], stream: Any, pool: Any) -> None:
+    def __init__(self, work: Callable[[], ResultsT], stream: Any, pool: Any) -> None:
         self._graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(self._graph, pool=pool, stream=stream):
                 self._results = work()
         except Exception as error:  # the allocator and the generators may still be capturing
             raise RuntimeError(
-                f"training.graphs=auto: an update cannot be captured; set training.graphs=off "
-                f"({error})"
+                f"training.graphs=auto: this cannot be captured; set training.graphs=off ({error})"
             ) from error
 
-    def replay(self) -> Results:
+    def replay(self) -> ResultsT:
         """Launch the work again; it reads and writes the same memory."""
         self._graph.replay()
         return self._results
 
 
-class _Captured:
-    """Update of one shape: its batch, into which others are copied, and what it adds to tallies."""
+class _Captured(Generic[ResultsT]):
+    """Work on one shape: its batch, into which others are copied, and what it adds to tallies."""
 
     def __init__(
-        self, update: Callable[[Any], Results], task: Trainable[Any], batch: Any, *place: Any
+        self,
+        work: Callable[[Any], ResultsT],
+        tally: Mapping[str, float],
+        batch: Any,
+        *place: Any,
     ) -> None:
-        self._batch, self._tally = batch, cast("dict[str, float]", task.tally)
+        self._batch, self._tally = batch, cast("dict[str, float]", tally)
         before = dict(self._tally)
-        self._graph = Graph(lambda: update(batch), *place)
+        self._graph = Graph(lambda: work(batch), *place)
         self._added = {key: value - before[key] for key, value in self._tally.items()}
         for key, value in before.items():  # nothing was computed yet
             self._tally[key] = value
 
-    def __call__(self, batch: Any) -> Results:
+    def __call__(self, batch: Any) -> ResultsT:
         for name, tensor in vars(batch).items():
             if tensor is not None:
                 getattr(self._batch, name).copy_(tensor)
@@ -78,11 +83,64 @@ class _Captured:
         return self._graph.replay()
 
 
-class Updates:
-    """Updates of a task, replayed from graphs where these are wanted and possible.
+class Replays(Generic[ResultsT]):
+    """Work on batches, replayed from graphs where these are wanted and possible.
 
-    Graphs need batches with ``padded``. Learning rates may change between updates.
+    Graphs need batches with ``padded``. ``tally`` are the sums to which the work adds.
     """
+
+    def __init__(
+        self,
+        work: Callable[[Any], ResultsT],
+        device: torch.device,
+        wanted: bool,
+        tally: Mapping[str, float] = MappingProxyType({}),
+    ) -> None:
+        self._work, self._device, self._tally = work, device, tally
+        self._on_cuda = on_cuda(device)
+        self._padded = wanted and self._on_cuda and distributed.size() == 1
+        self._capturing = self._padded
+        self._seen = Counter[Any]()
+        self._graphs: dict[Any, _Captured[ResultsT]] = {}
+        self._place: tuple[Any, ...] = ()
+
+    def __call__(self, batch: Any) -> ResultsT:
+        """Do the work; results are valid until the next call."""
+        if not self._padded or (padded := getattr(batch, "padded", None)) is None:
+            return self._work(batch)
+        batch = padded(STEP)
+        if not self._capturing:
+            return self._work(batch)
+        tensors = vars(batch).items()
+        shape = tuple((name, *one.shape) for name, one in tensors if one is not None)
+        self._place = self._place or (torch.cuda.Stream(), torch.cuda.graph_pool_handle())
+        if shape not in self._graphs:
+            self._seen[shape] += 1
+            if self._seen[shape] <= EAGER or len(self._graphs) == MOST_GRAPHS:
+                return self._eager(batch, watched=self._seen[shape] == EAGER)
+            self._graphs[shape] = _Captured(self._work, self._tally, batch, *self._place)
+        return self._graphs[shape](batch)
+
+    def _eager(self, batch: Any, watched: bool) -> ResultsT:
+        """Do the work on the stream of captures, which has work space of its own.
+
+        The last batch before a capture is watched: if it waits for the device, as for a solver on
+        the CPU, nothing is captured.
+        """
+        stream, current = self._place[0], torch.cuda.current_stream()
+        stream.wait_stream(current)
+        with torch.cuda.stream(stream):
+            work = partial(self._work, batch)
+            found, waits = watch(work) if watched else (work(), False)
+        current.wait_stream(stream)
+        if waits:
+            _log.info("batches of this task wait for the host: they are not captured as graphs")
+            self._capturing = False
+        return found
+
+
+class Updates(Replays[Results]):
+    """Updates of a task as :class:`Replays`; learning rates may change between them."""
 
     def __init__(
         self,
@@ -91,56 +149,17 @@ class Updates:
         optimizer: Optimizer,
         wanted: bool,
     ) -> None:
-        self._update, self._task, self._optimizer = update, task, optimizer
-        self._device = next(task.model.parameters()).device
-        self._on_cuda = on_cuda(self._device)
-        self._padded = wanted and self._on_cuda and distributed.size() == 1
-        self._capturing = self._padded
-        self._seen = Counter[Any]()
-        self._graphs: dict[Any, _Captured] = {}
+        super().__init__(update, next(task.model.parameters()).device, wanted, task.tally)
+        self._optimizer = optimizer
         self._rates: list[Tensor] = []
         self._written: list[float | None] = []
-        self._place: tuple[Any, ...] = ()
 
     def __call__(self, batch: Any) -> Results:
         """Take an update; results are valid until the next one."""
         if not self._on_cuda:
-            return self._update(batch)
+            return self._work(batch)
         with self._rates_on_device():
-            return self._graph_or_eager(batch) if self._padded else self._update(batch)
-
-    def _graph_or_eager(self, batch: Any) -> Results:
-        if (padded := getattr(batch, "padded", None)) is None:
-            return self._update(batch)
-        batch = padded(STEP)
-        if not self._capturing:
-            return self._update(batch)
-        tensors = vars(batch).items()
-        shape = tuple((name, *one.shape) for name, one in tensors if one is not None)
-        self._place = self._place or (torch.cuda.Stream(), torch.cuda.graph_pool_handle())
-        if shape not in self._graphs:
-            self._seen[shape] += 1
-            if self._seen[shape] <= EAGER or len(self._graphs) == MOST_GRAPHS:
-                return self._eager(batch, watched=self._seen[shape] == EAGER)
-            self._graphs[shape] = _Captured(self._update, self._task, batch, *self._place)
-        return self._graphs[shape](batch)
-
-    def _eager(self, batch: Any, watched: bool) -> Results:
-        """Update on the stream of captures, which has work space of its own.
-
-        The last update before a capture is watched: if it waits for the device, as for a solver on
-        the CPU, its task is not captured.
-        """
-        stream, current = self._place[0], torch.cuda.current_stream()
-        stream.wait_stream(current)
-        with torch.cuda.stream(stream):
-            work = partial(self._update, batch)
-            found, waits = watch(work) if watched else (work(), False)
-        current.wait_stream(stream)
-        if waits:
-            _log.info("updates of this task wait for the host: they are not captured as graphs")
-            self._capturing = False
-        return found
+            return super().__call__(batch)
 
     @contextmanager
     def _rates_on_device(self) -> Iterator[None]:
@@ -172,7 +191,7 @@ def on_cuda(device: torch.device) -> bool:
     return device.type == "cuda"
 
 
-def watch(work: Callable[[], Results]) -> tuple[Results, bool]:
+def watch(work: Callable[[], ResultsT]) -> tuple[ResultsT, bool]:
     """Do work; return its results, and whether it has waited for the device."""
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("warn")

@@ -179,6 +179,36 @@ def test_without_graphs_batches_are_not_padded(root, fake):
     assert fake.captured == 0
 
 
+def check_validations(name: str, root: Path, device: str) -> None:
+    """Compare the statistics of six batches of one shape by graphs with those of eager ones.
+
+    The weights change in between, as they do between the validations of a training.
+    """
+    found = []
+    for wanted in ("auto", "off"):
+        settings = [f"training.graphs={wanted}", "decoding.batch_size=2"]
+        task: Any = built(name, root, *settings, device=device)
+        pairs = [task.splits["dev"][place] for place in range(12)]
+        task.model.eval()
+        for _ in range(2):
+            found.append(vars(task.teacher_forced(pairs)))
+            with torch.no_grad():
+                for one in task.model.parameters():
+                    one.mul_(1.5)
+        if wanted == "auto":
+            assert len(task._statistics._graphs) == 1
+    assert found[0] != found[1]
+    for ours, theirs in zip(found[:2], found[2:], strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", [MORPHOLOGY, "nmt-csparsemax-guided", "nmt-coverage"])
+def test_validations_by_graphs_have_the_statistics_of_others(name, root, fake, monkeypatch):
+    monkeypatch.setattr(graphs, "STEP", 64)
+    check_validations(name, root, "cpu")
+    assert fake.captured == 1
+
+
 def trained(name: str, folder: Path, root: Path, stop: int | None, device: str) -> list[Tensor]:
     steps = ["training.max_steps=12", "training.validate_every_steps=12"]
     steps += ["training.schedule=decay_if_not_best", "training.checkpoint_minutes=0"]
@@ -230,6 +260,13 @@ def test_graphs_give_the_bits_of_eager_updates(name, root):
             assert len(take._graphs) == 1
     for ours, theirs in zip(*found, strict=True):
         assert torch.equal(ours, theirs)
+
+
+@pytest.mark.gpu
+@CARD
+def test_validations_by_graphs_on_a_card(root, monkeypatch):
+    monkeypatch.setattr(graphs, "STEP", 64)
+    check_validations(MORPHOLOGY, root, "cuda")
 
 
 @pytest.mark.gpu
