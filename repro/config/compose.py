@@ -32,9 +32,15 @@ from repro.config.explain import (
     unknown_key,
 )
 from repro.config.identity import NUISANCE, REMOVED, changes_numbers
-from repro.config.loading import group_choices, groups, load_yaml, refuse_hidden, yaml_problem
+from repro.config.loading import group_choices, groups, load_yaml, yaml_problem
 from repro.config.overrides import is_hydras, is_swept, parse_override, search_path, with_text
-from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
+from repro.config.paths import (
+    conf_dir,
+    conf_dirs,
+    default_data_dir,
+    default_results_dir,
+    refuse_hidden,
+)
 from repro.config.schema.registry import registered_schemas, run_class, schema_choices
 from repro.errors import UserError, require_utf8
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from functools import cache
-from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -91,20 +90,6 @@ def _name_in(path: Path, _changed: int) -> str | None:
     except YAMLError as error:
         raise ConfigError(yaml_problem(error, path)) from error
     return content.get("name") if isinstance(content, dict) else None
-
-
-def refuse_hidden(folders: Sequence[Path]) -> None:
-    """Refuse a configuration file with the name of one in an earlier folder: Hydra ignores it.
-
-    Raises:
-        ConfigError: names both files.
-    """
-    different = dict.fromkeys(folder.resolve() for folder in folders)
-    for earlier, later in combinations(different, 2):
-        for taken in sorted(earlier.rglob("*.yaml")):
-            name = taken.relative_to(earlier)
-            if (path := later / name).exists():
-                raise ConfigError(f"{path}: {name.with_suffix('')} is defined in {taken} already")
 
 
 def groups() -> set[str]:

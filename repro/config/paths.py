@@ -1,7 +1,7 @@
 """Locations of the configuration, the experiments, the corpora and the results."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +14,14 @@ from repro.config.errors import ConfigError
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _CHECKOUT = _PACKAGE.parent
+EXTENDED = frozenset(
+    f"repro.{name}"
+    for name in (
+        "config.schema", "data", "data.corpora", "evaluation", "evaluation.metrics", "mappings",
+        "models", "report.figures", "structures", "tasks",
+    )
+)  # fmt: skip
+"""Packages to which extensions add modules (:func:`extended`)."""
 
 
 def in_checkout() -> bool:
@@ -41,26 +49,49 @@ def extended(package: str) -> list[str]:
     """List the folders in which extensions have modules of a package, for its ``__path__``.
 
     Raises:
-        ConfigError: a module of an extension has the name of another one, which hides it.
+        ConfigError: a module of an extension has the name of another one, which hides it, or lies
+            where no module is looked for.
     """
+    assert package in EXTENDED, package
     folders = extension_dirs()
-    _refuse_hidden_modules(tuple(folders))
+    _check_modules(tuple(folders))
     return [str(folder.joinpath(*package.split("."))) for folder in folders]
 
 
 @cache
-def _refuse_hidden_modules(extensions: Iterable[Path]) -> None:
-    """Refuse modules with the names of earlier ones; an empty ``__init__.py`` hides nothing."""
+def _check_modules(extensions: Iterable[Path]) -> None:
+    """Refuse modules of extensions that would never be imported."""
+    refuse_hidden([_PACKAGE, *(one / "repro" for one in extensions)], ".py")
+    for folder in extensions:
+        if folder == _CHECKOUT:
+            continue
+        for path in sorted(folder.glob("repro/**/*.py")):
+            names = path.parent.relative_to(folder).parts
+            while not _CHECKOUT.joinpath(*names).is_dir():  # a package of the extension
+                names = names[:-1]
+            if ".".join(names) not in EXTENDED and path.stat().st_size:
+                expected = ", ".join(sorted(EXTENDED))
+                raise ConfigError(f"{path} is never imported; expected in one of {expected}")
+
+
+def refuse_hidden(folders: Iterable[Path], suffix: str = ".yaml") -> None:
+    """Refuse a file with the name of one in an earlier folder, which is found in its place.
+
+    A module and a package have the same name; an empty module hides nothing.
+
+    Raises:
+        ConfigError: names both files.
+    """
     known = dict[Path, Path]()
-    for folder in dict.fromkeys([_PACKAGE, *(one / "repro" for one in extensions)]):
+    for folder in dict.fromkeys(folder.resolve() for folder in folders):
         mine = dict[Path, Path]()
-        for path in sorted(folder.rglob("*.py")):
-            module = path.parent if path.name == "__init__.py" else path.with_suffix("")
-            mine[module.relative_to(folder)] = path
+        for path in sorted(folder.rglob(f"*{suffix}")):
+            named = path.parent if path.name == "__init__.py" else path.with_suffix("")
+            mine[named.relative_to(folder)] = path
         for name, path in mine.items():
-            if name in known and path.stat().st_size:
-                dotted = ".".join(["repro", *name.parts])
-                raise ConfigError(f"{path}: {dotted} is defined in {known[name]} already")
+            if name in known and (path.stat().st_size or suffix == ".yaml"):
+                shown = ".".join(["repro", *name.parts]) if suffix == ".py" else name
+                raise ConfigError(f"{path}: {shown} is defined in {known[name]} already")
         known = mine | known
 
 
@@ -87,7 +118,11 @@ def import_extension(name: str) -> ModuleType:
 
 
 def declared_in(
-    package: str, path: Iterable[str], attribute: str, known: Mapping[str, Any] | None = None
+    package: str,
+    path: Iterable[str],
+    attribute: str,
+    kind: Any = Callable,
+    known: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Collect what all modules of a package declare under one attribute, by name.
 
@@ -96,18 +131,30 @@ def declared_in(
         path: folders of its modules.
         attribute: for example ``"CORPORA"``: a dictionary, or objects with a ``name``; optional
             in each module.
+        kind: class of what is declared.
         known: declarations to start from.
 
     Raises:
-        ConfigError: a name is declared twice, or a module of an extension fails.
+        ConfigError: a name is declared twice, a declaration is no ``kind``, or a module of an
+            extension fails.
     """
     found = dict(known or {})
-    for module in walk_packages(path, f"{package}."):
-        declared = getattr(import_extension(module.name), attribute, ())
-        pairs = ((one.name, one) for one in declared)
-        for name, one in declared.items() if isinstance(declared, Mapping) else pairs:
+    for module in (import_extension(one.name) for one in walk_packages(path, f"{package}.")):
+        declared = getattr(module, attribute, ())
+        if isinstance(declared, Mapping):
+            pairs = [*declared.items()]
+        else:
+            listed = declared if isinstance(declared, Iterable) else [declared]
+            pairs = [(getattr(one, "name", None), one) for one in listed]
+        for name, one in pairs:
             if name in found:
-                raise ConfigError(f"{module.name}: {attribute.lower()} {name!r} is declared twice")
+                raise ConfigError(
+                    f"{module.__name__}: {attribute.lower()} {name!r} is declared twice"
+                )
+            if not (isinstance(name, str) and isinstance(one, kind)):
+                what = "functions or classes" if kind is Callable else f"objects of {kind.__name__}"
+                expected = f"expected a dictionary of {what} by name"
+                raise ConfigError(f"{module.__file__}: {attribute} is {declared!r}; {expected}")
             found[name] = one
     return found
 

@@ -87,13 +87,13 @@ _STRUCTURED: dict[str, type[StructuredLoss]] = {
 
 
 @cache
-def _declared(package: ModuleType, attribute: str) -> dict[str, Any]:
+def _declared(package: ModuleType, attribute: str, kind: Any = Callable) -> dict[str, Any]:
     """Collect ``attribute`` of a package and of the modules that ``REPRO_EXTENSIONS`` has for it.
 
     These are imported when a mapping or structure is built.
     """
     own = getattr(package, attribute)
-    return declared_in(package.__name__, extended(package.__name__), attribute, own)
+    return declared_in(package.__name__, extended(package.__name__), attribute, kind, own)
 
 
 def check_choices(config: RunConfig) -> None:
@@ -220,10 +220,7 @@ def _modules(bounded: bool = False) -> dict[str, Callable[..., ProbabilityMap]]:
 
     A bounded mapping takes bounds in every call, which plain attention does not have.
     """
-    specs = _declared(repro.mappings, "MAPPINGS")
-    for name, spec in specs.items():
-        if not isinstance(spec, MappingSpec):
-            raise ConfigError(f"mapping {name!r} is declared by {spec!r}; expected a MappingSpec")
+    specs = _declared(repro.mappings, "MAPPINGS", MappingSpec)
     return {name: spec.module for name, spec in specs.items() if spec.bounded == bounded}
 
 

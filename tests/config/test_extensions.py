@@ -2,18 +2,26 @@
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from omegaconf import OmegaConf
 
 from repro.cli import main
-from repro.config import ConfigError
+from repro.config import ConfigError, paths
 from repro.config.compose import compose_run
 from repro.config.experiment import list_experiments, load_experiment
 from repro.config.loading import group_choices
-from repro.config.paths import conf_dir, experiments_dirs, extended, extension_dirs
+from repro.config.paths import (
+    conf_dir,
+    declared_in,
+    experiments_dirs,
+    extended,
+    extension_dirs,
+)
 from repro.config.schema.mapping import EntmaxConfig
 from repro.config.schema.registry import schema_choices
 
@@ -179,6 +187,12 @@ def test_an_experiment_that_stands_twice_is_refused(extension):
     assert str(caught.value).startswith(f"{path}: peters2019/table1 is defined in ")
 
 
+def test_the_checkout_itself_may_be_named(monkeypatch):
+    checkout = conf_dir().parent
+    monkeypatch.setenv("REPRO_EXTENSIONS", str(checkout))
+    assert extended("repro.models") == [str(checkout / "repro" / "models")]
+
+
 def test_modules_are_looked_for_where_the_checkout_has_them(extension):
     assert extended("repro.config.schema") == [str(extension / "repro" / "config" / "schema")]
 
@@ -226,6 +240,34 @@ def test_a_broken_choice_is_refused_in_one_line(extension, capsys):
     assert main(["run", "mapping=mild"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "mild.yaml:2: not YAML" in line
+
+
+@pytest.mark.parametrize("kind", [Callable, EntmaxConfig])
+@pytest.mark.parametrize("declared", [3, [3], {"mine": 3}, {3: print}, "mine"])
+def test_declarations_of_another_type_are_refused(tmp_path, monkeypatch, kind, declared):
+    monkeypatch.syspath_prepend(tmp_path)
+    package = f"declaring_{uuid4().hex}"
+    path = tmp_path / package / "mine.py"
+    write(path, f"THINGS = {declared!r}\n".replace("<built-in function print>", "print"))
+    what = "functions or classes" if kind is Callable else "objects of EntmaxConfig"
+    with pytest.raises(ConfigError) as caught:
+        declared_in(package, [str(path.parent)], "THINGS", kind)
+    expected = f"expected a dictionary of {what} by name"
+    assert str(caught.value) == f"{path}: THINGS is {declared!r}; {expected}"
+
+
+@pytest.mark.parametrize("name", ["training/mine", "models/seq2seq/mine", "mine", "mine/new/deep"])
+def test_a_module_that_would_never_be_imported_is_refused(extension, name):
+    write(extension / "repro" / "tasks" / "mine" / "parts" / "deep.py", "SIZE = 1\n")
+    write(extension / "repro" / "report" / "__init__.py", "")  # hides nothing
+    extended("repro.models")
+    path = extension / "repro" / f"{name}.py"
+    write(path, "SIZE = 1\n")
+    paths._check_modules.cache_clear()
+    with pytest.raises(ConfigError) as caught:
+        extended("repro.models")
+    expected = "expected in one of repro.config.schema, repro.data, "
+    assert str(caught.value).startswith(f"{path} is never imported; {expected}")
 
 
 @pytest.mark.parametrize(

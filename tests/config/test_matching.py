@@ -68,12 +68,22 @@ def test_a_schema_has_one_module(monkeypatch):
         registry.registered_schemas.__wrapped__()
 
 
-@pytest.mark.parametrize("declared", [3, {"task": 3}])
+@pytest.mark.parametrize("declared", [3, {"task": 3}, {"task": {"mine": 3}}])
 def test_schemas_that_are_no_dictionary_are_refused(monkeypatch, declared):
     module = SimpleNamespace(__name__="mine", __file__="/mine.py", SCHEMAS=declared)
     monkeypatch.setattr(registry, "_modules", lambda: [module])
     with pytest.raises(ConfigError, match=r"/mine\.py: SCHEMAS is "):
         registry.registered_schemas.__wrapped__()
+
+
+@pytest.mark.parametrize("declared", [3, [3], [SimpleNamespace]])
+def test_run_classes_of_another_type_are_refused(monkeypatch, declared):
+    module = SimpleNamespace(__name__="mine", __file__="/mine.py", RUNS=declared)
+    monkeypatch.setattr(registry, "_modules", lambda: [module])
+    with pytest.raises(
+        ConfigError, match=r"/mine\.py: RUNS is .*; expected subclasses of RunConfig"
+    ):
+        registry._run_classes.__wrapped__()
 
 
 def test_a_task_has_one_run_class(monkeypatch):

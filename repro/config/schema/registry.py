@@ -1,6 +1,8 @@
 """Registry of the schemas in the modules of the package: a new task only adds a module."""
 
 import logging
+from collections.abc import Iterable
+from dataclasses import is_dataclass
 from functools import cache
 from pkgutil import iter_modules
 from types import ModuleType
@@ -25,7 +27,9 @@ def registered_schemas() -> dict[str, dict[str, type]]:
     for module in _modules():
         declared = getattr(module, "SCHEMAS", {})
         options = declared.values() if isinstance(declared, dict) else [declared]
-        if not all(isinstance(one, dict) for one in options):
+        if not all(
+            isinstance(one, dict) and all(map(is_dataclass, one.values())) for one in options
+        ):
             raise ConfigError(
                 f"{module.__file__}: SCHEMAS is {declared!r}; expected a dictionary of schemas for "
                 "each group"
@@ -49,11 +53,17 @@ def _run_classes() -> dict[Any, type[RunConfig]]:
     """Map the classes of tasks to their run classes.
 
     Raises:
-        ConfigError: two modules have a run class of the same task.
+        ConfigError: two modules have a run class of the same task, or one has another object.
     """
     found: dict[Any, type[RunConfig]] = {}
     for module in _modules():
-        for run in getattr(module, "RUNS", ()):
+        declared = getattr(module, "RUNS", ())
+        listed = declared if isinstance(declared, Iterable) else [declared]
+        for run in listed:
+            if not (isinstance(run, type) and issubclass(run, RunConfig)):
+                raise ConfigError(
+                    f"{module.__file__}: RUNS is {declared!r}; expected subclasses of RunConfig"
+                )
             task = get_type_hints(run)["task"]
             if task in found:
                 known = f"{found[task].__module__}.{found[task].__name__}"

@@ -25,7 +25,7 @@ def declared_corpora() -> Mapping[str, Corpus]:
     Raises:
         ConfigError: two corpora have the same name.
     """
-    return declared_in(__name__, __path__, "CORPORA")
+    return declared_in(__name__, __path__, "CORPORA", Corpus)
 
 
 def declared(kind: type[CorpusT], key: str, name: str) -> CorpusT:

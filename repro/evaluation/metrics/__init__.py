@@ -39,7 +39,7 @@ FURTHER_TEST = "test_"
 """Prefix of the names of further test sets."""
 
 
-METRICS: Mapping[str, Metric] = declared_in(__name__, __path__, "METRICS")
+METRICS: Mapping[str, Metric] = declared_in(__name__, __path__, "METRICS", Metric)
 """Metrics of all modules of this package, by name."""
 
 

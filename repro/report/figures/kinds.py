@@ -120,7 +120,7 @@ def figure_kinds() -> dict[str, Figure]:
         ConfigError: two modules register the same name.
     """
     package = sys.modules[__name__.rpartition(".")[0]]  # with the folders of extensions
-    return declared_in(package.__name__, package.__path__, "FIGURES")
+    return declared_in(package.__name__, package.__path__, "FIGURES", Figure)
 
 
 def figure_kind(name: str) -> Figure:
