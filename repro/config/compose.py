@@ -1,6 +1,7 @@
 """Compose the configurations of runs with Hydra into typed objects, refusing bad settings."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
@@ -11,12 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast, get_type_hints
 
 from hydra import compose, initialize_config_dir
+from hydra.conf import HydraConf
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.types import Override, OverrideType
 from hydra.core.plugins import Plugins
-from hydra.errors import ConfigCompositionException
+from hydra.errors import ConfigCompositionException, InstantiationException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
@@ -143,7 +145,7 @@ def _chooses(item: Override, known: set[str]) -> bool:
 
 
 def _refuse_form(text: str, known: set[str]) -> None:
-    """Refuse an override of one run that has several values, deletes, or chooses what is no name.
+    """Refuse an override of one run that has several values, or chooses what is no name.
 
     ``known`` are the names of groups.
     """
@@ -155,18 +157,25 @@ def _refuse_form(text: str, known: set[str]) -> None:
         hint = f", or write a list, {name}=[{text.partition('=')[2]}]" if listed else ""
         raise ConfigError(f"{text}: several values; sweep with `run -m`{hint}")
     if _chooses(item, known):
-        if not (item.is_delete() or isinstance(item.value(), str)):
+        if not isinstance(item.value(), str):
             raise ConfigError(f"{text}: expected the name of a choice")
         # Hydra takes schemas, which have no values, for choices.
         if item.value() in ("???", *schema_choices(name)):
             raise ConfigError(unknown_choice(f"{name}/{item.value()}"))
-    if item.is_delete() and not is_hydras(text):
-        raise ConfigError(f"{text}: nothing can be deleted; expected KEY=VALUE")
 
 
 def _refuse_misplaced(text: str) -> None:
-    """Refuse a choice of a protocol, by the name of a file, or for another group than its own."""
+    """Refuse a choice of a protocol, by the name of a file, or for another group than its own.
+
+    An override that deletes is refused as well.
+    """
     item = parse_override(text)
+    if item.is_delete():
+        raise ConfigError(f"{text}: nothing can be deleted; expected KEY=VALUE")
+    first, _, inner = item.key_or_group.partition(".")
+    key = inner.partition(".")[0]
+    if first == "hydra" and key not in {field.name for field in fields(HydraConf)}:
+        raise ConfigError(f"{text}: {unknown_key(key, HydraConf)}")
     group, inner, _ = item.key_or_group.partition("/")
     if group == "protocol":
         raise ConfigError(f"{text}: a protocol cannot be chosen; expected task=NAME and scale=NAME")
@@ -218,7 +227,8 @@ def _with_choices(choices: tuple[str, ...]) -> _Composition:
 
 def _compose_choices(choices: tuple[str, ...]) -> _Composition:
     """Let Hydra compose choices of groups; raise ConfigError for what it refuses."""
-    refuse_hidden([*conf_dirs(), *search_path(choices)[0]])
+    folders = [*conf_dirs(), *search_path(choices)[0]]
+    refuse_hidden(folders)
     try:
         with hydra_application():
             cfg = compose("config", overrides=list(choices), return_hydra_config=True)
@@ -227,12 +237,36 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
         if isinstance(error, ConfigCompositionException) and of_task != choices:
             _refuse_unused(_compose_choices(of_task).config, choices)
         raise ConfigError(explain(error)) from error
+    except UserError:
+        raise
+    except (UnicodeDecodeError, OSError) as error:  # about a file that Hydra does not name
+        for path in (path for folder in folders for path in sorted(folder.rglob("*.yaml"))):
+            with _blaming(path):
+                if not isinstance(load_yaml(path), dict | None):
+                    raise ConfigError("expected a mapping") from error
+        raise
+    except ValueError as error:  # about the defaults list of a file
+        raise ConfigError(str(error)) from error
+    for name in ("launcher", "sweeper"):
+        if not OmegaConf.is_dict(cfg.hydra[name]):
+            raise ConfigError(f"hydra.{name} is {cfg.hydra[name]}; expected hydra/{name}=NAME")
     chosen = cast(dict[str, str | None], OmegaConf.to_container(cfg.hydra.runtime.choices))
     for group, choice in chosen.items():  # of the defaults of files as well
         _refuse_file(group, choice)
+        for path in (folder / group / f"{choice}.yaml" for folder in folders[1:]):
+            if path.is_file():
+                _refuse_ineffective(path)
     with open_dict(cfg):
         del cfg["hydra"]
     return _Composition(cfg, chosen)
+
+
+def _refuse_ineffective(path: Path) -> None:
+    """Refuse a file that overrides the launcher or sweeper: Hydra prefers those of config.yaml."""
+    entries = (load_yaml(path) or {}).get("defaults") or ()
+    for key, choice in (pair for one in entries if isinstance(one, dict) for pair in one.items()):
+        if found := re.fullmatch(r"override\s+/(hydra/(launcher|sweeper))", str(key)):
+            raise ConfigError(f"{path}: `{key}` has no effect; type {found[1]}={choice}")
 
 
 _cached = lru_cache(maxsize=256)(lambda choices, stamp: _compose_choices(choices))
@@ -382,10 +416,14 @@ def explained(overrides: Sequence[str]) -> Iterator[None]:
         yield
     except UserError:
         raise
+    except InstantiationException as error:
+        _compose_choices(tuple(filter(is_hydras, overrides)))  # explains hydra.launcher=NAME
+        raise ConfigError(explain(error)) from error
     except CONFIG_ERRORS as error:
         raise ConfigError(explain(error)) from error
-    except (AssertionError, ValueError):  # for a key of a group that is null, or task=3
-        compose_run([text for text in overrides if not is_swept(text)])  # explains it
+    except (AssertionError, TypeError, ValueError, OSError):
+        # For a key of a group that is null, task=3, or hydra.launcher=3; this explains it.
+        compose_run([text for text in overrides if not is_swept(text)])
         raise
 
 

@@ -40,6 +40,11 @@ _UNABLE = {
     "hydra.sweeper.dry_run": "--dry-run: this sweeper lists no runs; choose hydra/sweeper=grid",
 }
 """Messages for the keys of options that a launcher or sweeper of Hydra lacks."""
+_NO_DEFAULT = re.compile(r"Could not override '(\S+)'\. No match.*\n.* use (\+\S+)$")
+_UNSET = re.compile(r"Environment variable '(.+)' not found")
+_UNEXPECTED = re.compile(r"__init__\(\) got an unexpected keyword argument '(\w+)'")
+_KEY = re.compile(r"[+~]{0,2}\w+([-./@:$]\w+)*")
+_NO_GROUP = re.compile(r"Merge error: \w+ is not a subclass of (\w+)\. value: (.*)")
 
 
 def explain(error: BaseException) -> str:
@@ -60,19 +65,35 @@ def explain(error: BaseException) -> str:
         causes.append(cause)
     if isinstance(causes[-1], ConfigError):  # of a launcher
         return str(causes[-1])
+    where = re.search(r"full_key: (\S+)", str(error))
+    if found := _UNSET.search(str(error)):
+        reader = where[1] if where else "the configuration"
+        return f"{reader} reads the environment variable {found[1]}, which is not set"
+    if where and (found := _UNEXPECTED.search(str(error))):
+        return f"{where[1]}.{found[1]}: unknown key {found[1]!r}"
+    file = re.match(r"In '((\w+)/[^']+)'", str(error))
+    place = f"{file[1]}.yaml: " if file else ""
+    if found := _NO_DEFAULT.match(str(error)):
+        return f"{found[1]} has no default; choose it with a +, as {found[2]}"
     for one in (*causes, error.__context__):  # the latter is about a key in a file
-        if isinstance(one, MissingConfigException) and "/" in str(one.missing_cfg_file):
-            return unknown_choice(str(one.missing_cfg_file), one.options)
+        missing = str(getattr(one, "missing_cfg_file", None))
+        if isinstance(one, MissingConfigException) and "/" in missing:
+            if file and file[2] != "hydra" and missing.startswith(f"{file[2]}/"):
+                return f"{place}{_unknown_default(*missing.split('/', 1))}"
+            return unknown_choice(missing, one.options)
         key = getattr(one, "full_key", None) or ""
         if key in _UNABLE:
             return _UNABLE[key]
         if isinstance(one, ConfigAttributeError | ConfigKeyError) and is_dataclass(one.object_type):
-            file = re.match(r"In '((\w+)/\w+)'", str(error))
-            if file and one.object_type not in registered_schemas().get(file[2], {}).values():
+            schemas = registered_schemas().get(file[2]) if file else None
+            if schemas is not None and one.object_type not in schemas.values():
                 problem = f"unknown key {one.key!r}; its `defaults` name no schema that has it"
-            else:
-                problem = unknown_key(str(one.key), one.object_type)
-            return f"{file[1]}.yaml: {problem}" if file else problem
+                return f"{place}{problem}"
+            if file and key == file[2]:  # the file has the package of a group that no run has
+                return f"{place}expected `# @package _global_` in its first line"
+            within = key.removesuffix(str(one.key)) if file and schemas is None else ""
+            place += f"{within[:-1]}: " if within else ""
+            return f"{place}{unknown_key(str(one.key), one.object_type)}"
         if isinstance(one, ConfigAttributeError | ConfigKeyError) and one.object_type is dict:
             known = ", ".join(map(str, one.parent_node))
             return f"{key}: unknown key {one.key!r}; valid keys here: {known}"
@@ -84,6 +105,11 @@ def explain(error: BaseException) -> str:
             return f"{key} has no value; expected {key}=VALUE"
         if not isinstance(one, ValidationError):
             continue
+        if found := _NO_GROUP.match(str(one)):
+            for group, options in registered_schemas().items():
+                if found[1] in {option.__name__ for option in options.values()}:
+                    chosen = f"a choice in `defaults`, as `- override /{group}: NAME`"
+                    return f"{place}{group} is {found[2]}; expected its keys, or {chosen}"
         child = one.child_node
         if isinstance(child, DictConfig) and "." in key:  # for a whole group, a file is to blame
             return f"{key} is a group, not a value; expected {key}.KEY=VALUE"
@@ -91,8 +117,8 @@ def explain(error: BaseException) -> str:
             if isinstance(one.value, dict | DictConfig):
                 return f"{key} is a value, not a group; expected {key}=VALUE"
             if type(child) in _KINDS:
-                found = "null" if one.value is None else repr(one.value)
-                return f"{key} is {found}; expected {_KINDS[type(child)]}"
+                value = "null" if one.value is None else repr(one.value)
+                return f"{key} is {value}; expected {_KINDS[type(child)]}"
     lines = [line for text in map(str, causes) for line in text.splitlines()]
     told = ": ".join(dict.fromkeys(line for line in lines if line and not line.startswith(" ")))
     key = getattr(causes[-1], "full_key", None)
@@ -112,6 +138,15 @@ def unknown_choice(file: str, options: Sequence[str] | None = None) -> str:
     return f"no {group} {option!r}{hint}"
 
 
+def _unknown_default(group: str, name: str) -> str:
+    """Explain that the ``defaults`` of a file name what its own group does not have."""
+    known = [*sorted(schema_choices(group)), *group_choices(group)]
+    return (
+        f"its `defaults` name {name!r}, which conf/{group} does not have{meant(name, known)}; "
+        f"expected one of {', '.join(known)}, or a choice of another group, as `/mapping: softmax`"
+    )
+
+
 def unreadable(override: str) -> str:
     """Explain that an override is not ``KEY=VALUE``, and how to quote its value in a shell."""
     key, equals, value = override.partition("=")
@@ -121,6 +156,8 @@ def unreadable(override: str) -> str:
         return f"cannot read {override!r}; expected {expected}"
     if value.endswith(","):
         return f"cannot read {override!r}; write the values without spaces, as {override}VALUE"
+    if not _KEY.fullmatch(key):
+        return f"cannot read {override!r}; expected KEY=VALUE with a key such as mapping.alpha"
     escaped = value.replace('"', '\\"')
     advised = f'"{escaped}"'
     with suppress(YAMLError):

@@ -11,7 +11,7 @@ from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Glob, Override
+from hydra.core.override_parser.types import ChoiceSweep, Glob, Override, Sweep
 from hydra.errors import HydraException
 
 from repro.config.errors import ConfigError
@@ -92,6 +92,8 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
             if not axes[key]:
                 choices = ", ".join(known) or "none: it is no group"
                 raise ConfigError(f"{text} matches no choice of {group} ({choices})")
+        elif isinstance(value, ChoiceSweep) and any(isinstance(one, Sweep) for one in value.list):
+            raise ConfigError(f"{text}: several sweeps of one key; expected KEY=VALUE,VALUE")
         elif item.is_discrete_sweep():
             values = [*item.sweep_string_iterator()]
             if takes_text(item.key_or_group) and not {*text} & {*"'\"(["}:  # a list of plain values

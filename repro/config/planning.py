@@ -132,7 +132,7 @@ def refuse_relabelled(
         extra: the further overrides.
 
     Raises:
-        ConfigError: an override contradicts a label.
+        ConfigError: an override contradicts a label, or names a sweep.
     """
     rows = experiment.row_overrides()
     columns = {one.name: one.overrides for one in experiment.columns}
@@ -149,6 +149,8 @@ def refuse_relabelled(
     ]
     for text in extra:
         for key, value in _typed([text]).items():
+            if key == "name":
+                raise ConfigError(f"{text} names a sweep, which artefacts are not; leave it out")
             stated = all(key in one and _agree(value, one[key]) for one in every)
             touched = [key] if key in places and not stated else []
             if "." in key:  # a value for a group, such as null, replaces those of its keys

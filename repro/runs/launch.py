@@ -25,7 +25,7 @@ from omegaconf import DictConfig
 
 from repro.config.compose import compose_run, explained, hydra_application
 from repro.config.errors import ConfigError
-from repro.config.overrides import combinations, is_search_path, parse_override
+from repro.config.overrides import combinations, is_search_path, parse_override, with_text
 from repro.config.paths import extension_dirs
 from repro.errors import say
 from repro.results import Archive, RunFolder, atomic_write_json
@@ -238,14 +238,21 @@ def multirun(overrides: Sequence[str]) -> Any:
         ConfigError: an override is refused.
     """
     with _sweep_of_hydra(overrides) as hydra:
-        return hydra.multirun("config", run_task, list(overrides))
+        typed, texts = [*overrides], [*map(with_text, overrides)]
+        if typed != texts:  # only the suite's sweeper does not read texts as numbers
+            master = hydra.compose_config("config", typed, RunMode.MULTIRUN)
+            typed = typed if master.hydra.runtime.choices["hydra/sweeper"] == "grid" else texts
+        return hydra.multirun("config", run_task, typed)
 
 
 @contextmanager
-def launcher_of(overrides: Sequence[str]) -> Iterator[tuple[Launcher, DictConfig]]:
+def launcher_of(
+    overrides: Sequence[str], planned: bool = False
+) -> Iterator[tuple[Launcher, DictConfig]]:
     """Yield the launcher that overrides choose, and the configuration of a sweep with it.
 
-    The runs of artefacts need neither a sweeper nor a search path, which would change no run.
+    The runs of artefacts need neither a sweeper nor a search path, which would change no run. Where
+    they are only ``planned``, the launcher may need a package that is not installed.
 
     Raises:
         ConfigError: an override is refused.
@@ -256,8 +263,9 @@ def launcher_of(overrides: Sequence[str]) -> Iterator[tuple[Launcher, DictConfig
             raise ConfigError(f"{text}: artefacts have no search path; use REPRO_EXTENSIONS")
         if key == "hydra/sweeper" or key.startswith("hydra.sweeper."):
             raise ConfigError(f"{text}: artefacts have no sweeper; leave it out")
+    overrides = [*overrides, *["hydra.sweeper.dry_run=true"] * planned]
     with _sweep_of_hydra(overrides) as hydra:
-        master = hydra.compose_config("config", list(overrides), RunMode.MULTIRUN)
+        master = hydra.compose_config("config", overrides, RunMode.MULTIRUN)
         yield (
             Plugins.instance().instantiate_launcher(
                 hydra_context=HydraContext(hydra.config_loader, Callbacks()),

@@ -78,8 +78,8 @@ def plan(
     experiments = {name: load_experiment(name) for name in names}
     planned = plan_artefacts(experiments.values(), scale, columns)
     if hydras:
-        with launcher_of([f"scale={scale}", *hydras]):  # refuses what `repro reproduce` refuses
-            pass
+        with launcher_of([f"scale={scale}", *hydras], planned=True):
+            pass  # refuses settings that `repro reproduce` refuses
     composed = cache(lambda overrides: compose_run([*overrides, *extra]))  # artefacts share runs
     first = next((run.overrides for runs in planned.values() for run in runs), (f"scale={scale}",))
     results_dir = composed(first).results_path

@@ -66,7 +66,7 @@ def reproduce(
     sweep = [item for item in overrides if is_hydras(item)]
     extra = [item for item in overrides if item not in sweep]
     folders = [item for item in extra if parse_override(item).key_or_group == "results_dir"]
-    with launcher_of([f"scale={scale}", *folders, *sweep]) as (launcher, master):
+    with launcher_of([f"scale={scale}", *folders, *sweep], dry_run) as (launcher, master):
         work = _Work([load_experiment(name) for name in names], scale, columns)
         first = next((run.overrides for run in work.runs), (f"scale={scale}",))
         results_dir = compose_run([*first, *extra]).results_path

@@ -442,6 +442,18 @@ def test_names_settings_and_options_stand_in_any_order(tmp_path, capsys):
         (["run", "-m", "hydra/launcher=joblib"], "[parallel]"),
         (["run", "-m", "hydra/sweeper=optuna"], "[optuna]"),
         (["reproduce", "peters2019/table1", "hydra/launcher=slurm", "--detach"], "[slurm]"),
+        *(
+            (["plan", "peters2019/table1", "hydra/launcher=slurm", setting], named)
+            for setting, named in (
+                ("hydra.launcher.time=0", "hydra.launcher.time is 0; expected an integer >= 1"),
+                ("hydra.launcher.memory_gb=x", "is 'x'; expected an integer >= 1, or null"),
+                ("hydra.launcher.setup=x", "hydra.launcher.setup is 'x'; expected a list"),
+                ("hydra.launcher.report=1", "hydra.launcher.report is 1; expected true or false"),
+            )
+        ),
+        (["run", "-m", "hydra/launcher=slurm", "hydra/sweeper=basic"], "[slurm]"),
+        (["run", "-m", "hydra/sweeper=basic", "+hydra.sweeper.x=1"], "hydra.sweeper.x: unknown"),
+        (["reproduce", "peters2019/table1", "hydra/launcher=slurm"], "[slurm]"),
         (["reproduce", "peters2019/table1", "--detach"], "hydra/launcher=slurm"),
         (["run", "-m", "--detach"], "hydra/launcher=slurm"),
         (["run", "hydra/launcher=slurm"], "-m"),
@@ -464,7 +476,8 @@ def test_names_settings_and_options_stand_in_any_order(tmp_path, capsys):
             ([command, "peters2019/table1", setting], named)
             for command in ("plan", "reproduce")
             for setting, named in (
-                ("hydra/launcher=slurm", "[slurm]"),
+                ("+hydra.launcher.foo=1", "hydra.launcher.foo: unknown key 'foo'"),
+                ("hydra.launcher=3", "hydra.launcher is 3; expected hydra/launcher=NAME"),
                 ("hydra/launcher=nope", "no hydra/launcher 'nope'"),
                 ("hydra.launcher.foo=1", "foo"),
                 ("hydra.sweeper.dry_run=true", "artefacts have no sweeper"),
@@ -488,6 +501,23 @@ def test_a_launcher_that_cannot_be_used_is_refused_before_any_work(
     assert named in line
     assert len(line) < 140  # no error of Hydra around it
     assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["plan", "peters2019/figure2"],
+        ["reproduce", "peters2019/figure2", "--dry-run"],
+        ["run", "-m", "seed=1,2", "--dry-run"],
+    ],
+)
+def test_runs_of_a_launcher_are_listed_without_its_extra(command, tmp_path, monkeypatch, capsys):
+    def absent(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("repro.config.errors.version", absent)
+    assert main([*command, "hydra/launcher=slurm", f"results_dir={tmp_path}"]) == 0
+    assert capsys.readouterr().out
 
 
 def test_show_without_a_run_lists_the_newest_ten(tmp_path, capsys):

@@ -242,6 +242,74 @@ def test_a_broken_choice_is_refused_in_one_line(extension, capsys):
     assert "mild.yaml:2: not YAML" in line
 
 
+BROKEN = {
+    "hydra: {sweeper: {params: 3}}": "hydra.sweeper.params is 3; expected a mapping, or null",
+    "hydra: {sweeper: {parms: {seed: 1}}}": "hydra.sweeper.parms: unknown key 'parms' (did you "
+    "mean 'params'?); valid keys here: params, dry_run",
+    "hydra: {sweeper: 3}": "hydra.sweeper is 3; expected hydra/sweeper=NAME",
+    "hydra: {launcher: {job: 3}}": "hydra.launcher.job: unknown key 'job'",
+    "training: {max_epoch: 3}": "experiment/mine.yaml: training: unknown key 'max_epoch' (did you "
+    "mean 'max_epochs'?); valid keys here: ",
+    "nope: 3": "experiment/mine.yaml: unknown key 'nope'; valid keys here: task, ",
+    "mapping: sparsemax": "experiment/mine.yaml: mapping is sparsemax; expected its keys, or a "
+    "choice in `defaults`, as `- override /mapping: NAME`",
+    "defaults: [base_nope]": "experiment/mine.yaml: its `defaults` name 'base_nope', which "
+    "conf/experiment does not have; expected one of mine, or a choice of another group",
+    "defaults: [{mapping: softmax}]": "experiment/mine.yaml: its `defaults` name 'mapping/softmax'",
+    "defaults: 3": "Invalid defaults list in 'experiment/mine', defaults must be a list (got int)",
+    "name: ${oc.env:NOPE}": "name reads the environment variable NOPE, which is not set",
+    "{hydra: {sweeper: {params: {name: '${oc.env:NOPE}'}}}}": "the configuration reads the "
+    "environment variable NOPE",
+    "3": "experiment/mine.yaml: expected a mapping",
+    "defaults: [{override /hydra/sweeper: basic}]": "experiment/mine.yaml: `override "
+    "/hydra/sweeper` has no effect; type hydra/sweeper=basic",
+}
+
+
+@pytest.mark.parametrize(("content", "expected"), BROKEN.items())
+def test_a_broken_experiment_of_overrides_is_refused_in_one_line(
+    extension, content, expected, capsys, monkeypatch
+):
+    monkeypatch.delenv("NOPE", raising=False)
+    write(extension / "conf" / "experiment" / "mine.yaml", f"# @package _global_\n{content}\n")
+    arguments = ["+experiment=mine", f"results_dir={extension}/of"]
+    commands = [["run", "-m"]]
+    if "hydra" not in content:  # a single run needs neither a sweeper nor a launcher
+        commands += [["run"], ["run", "--cfg", "job"]][: 1 if "oc.env" in content else 2]
+    for command in commands:
+        assert main([*command, *arguments]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert expected in line
+    assert not (extension / "of").exists()
+
+
+def test_an_experiment_without_a_package_is_told_what_it_lacks(extension):
+    write(extension / "conf" / "experiment" / "mine.yaml", "seed: 3\n")
+    with pytest.raises(
+        ConfigError, match=r"mine\.yaml: expected `# @package _global_` in its first"
+    ):
+        compose_run(["+experiment=mine"])
+
+
+def test_a_choice_whose_defaults_name_no_schema_is_told_which_there_are(extension):
+    write(extension / "conf" / "mapping" / "mild.yaml", MILD.replace("entmax", "entmx"))
+    with pytest.raises(ConfigError) as caught:
+        compose_run(["mapping=mild"])
+    assert str(caught.value).startswith("mapping/mild.yaml: its `defaults` name 'base_entmx', ")
+    assert "(did you mean 'base_entmax'?); expected one of base_alpha, " in str(caught.value)
+
+
+def test_an_experiment_is_chosen_with_a_plus(extension, capsys):
+    write(extension / "conf" / "experiment" / "mine.yaml", "# @package _global_\nseed: 3\n")
+    for command in (["run"], ["run", "-m"], ["run", "--cfg", "job"]):
+        assert main([*command, "experiment=mine"]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line == "repro: experiment has no default; choose it with a +, as +experiment=mine"
+        assert main([*command, "+experiment=null"]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line == "repro: +experiment=null: expected the name of a choice"
+
+
 @pytest.mark.parametrize("kind", [Callable, EntmaxConfig])
 @pytest.mark.parametrize("declared", [3, [3], {"mine": 3}, {3: print}, "mine"])
 def test_declarations_of_another_type_are_refused(tmp_path, monkeypatch, kind, declared):

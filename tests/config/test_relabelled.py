@@ -42,6 +42,11 @@ def test_what_labels_state_is_refused(name, text, place):
     assert place in str(refused.value)
 
 
+def test_a_name_of_a_sweep_is_refused():
+    with pytest.raises(ConfigError, match="name=mine names a sweep, which artefacts are not"):
+        refuse("peters2019/table1", "name=mine")
+
+
 def test_a_chosen_column_keeps_its_setting():
     medium = ("medium (avg.)", "medium (ens.)")
     refuse("peters2019/table1", "task.setting=medium", columns=medium)

@@ -77,6 +77,7 @@ SWEPT = {
     "seed=glob(*)": "matches no choice of seed",
     "seed=interval(1,2)": "an interval has no list of values",
     "seed=range(1,1)": "seed=range(1,1) has no values",
+    "seed=range(1,3),5": "seed=range(1,3),5: several sweeps of one key",
     "name=a,b": "several names; a sweep has one, name=NAME",
 }
 UNREADABLE = {
@@ -105,6 +106,11 @@ UNREADABLE = {
         (["-m", "seed=1,2", "+hydra/launcher=basic"], "+hydra/launcher=basic: the group is chosen"),
         (["-m", "task=nmt", "training=morphology", "seed=1,2"], "max_epochs reads task.setting"),
         (["-m", "--dry-run", "hydra/sweeper=basic", "seed=1,2"], "choose hydra/sweeper=grid"),
+        (["-m", "~hydra/launcher", "seed=1,2"], "~hydra/launcher: nothing can be deleted"),
+        (["-m", "seed=1,2", "+hydra.nope=1"], "+hydra.nope=1: unknown key 'nope'; valid keys"),
+        (["-m", "seed=1,2", "hydra.sweeper=grid"], "hydra.sweeper is grid; expected hydra/sweeper"),
+        (["/mapping=entmax"], "expected KEY=VALUE with a key such as mapping.alpha"),
+        (["-m", "seed =1,2"], "expected KEY=VALUE with a key such as mapping.alpha"),
         (["-cn", "other"], "is not supported"),
         (["--config-path=x"], "is not supported"),
         (["--experimental-rerun", "job.pickle"], "is not supported"),
