@@ -95,9 +95,7 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
         elif isinstance(value, ChoiceSweep) and any(isinstance(one, Sweep) for one in value.list):
             raise ConfigError(f"{text}: several sweeps of one key; expected KEY=VALUE,VALUE")
         elif item.is_discrete_sweep():
-            values = [*item.sweep_string_iterator()]
-            if takes_text(item.key_or_group) and not {*text} & {*"'\"(["}:  # a list of plain values
-                values = [one.strip() for one in text.partition("=")[2].split(",")]
+            values = _plain_texts(item, text) or [*item.sweep_string_iterator()]
             axes[key] = [f"{key}={one}" for one in values]
             if not axes[key]:
                 raise ConfigError(f"{text} has no values")
@@ -165,15 +163,24 @@ def is_search_path(text: str) -> bool:
 
 
 def with_text(text: str) -> str:
-    """Quote the value of an override if it is a number and the setting is a text.
+    """Quote the value of an override, or several, if it is a number and the setting is a text.
 
     Hydra would read the release 2.10 as 2.1.
     """
     item = parse_override(text)
+    key, _, value = text.partition("=")
     if isinstance(item.value(), int | float) and takes_text(item.key_or_group):
-        key, _, value = text.partition("=")
         return f"{key}={in_quotes(value.strip())}"
-    return text
+    several = _plain_texts(item, text)
+    return f"{key}={','.join(map(in_quotes, several))}" if several else text
+
+
+def _plain_texts(item: Override, text: str) -> list[str]:
+    """Return the values of a sweep over a text as typed; none if they have quotes or brackets."""
+    listed = item.is_discrete_sweep() and takes_text(item.key_or_group)
+    if not listed or {*text} & {*"'\"(["}:
+        return []
+    return [one.strip() for one in text.partition("=")[2].split(",")]
 
 
 @lru_cache(maxsize=4096)
