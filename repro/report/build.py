@@ -76,6 +76,9 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
             for suffix, text in texts.items():
                 write_if_changed(table_path(results_dir, scale, name, suffix), text.encode())
     folder = scale_dir(results_dir, scale)
+    for path in (folder / "sweeps").glob("*.*"):
+        if path.suffix in (".svg", ".html") and not path.with_suffix(".json").exists():
+            path.unlink()  # drawing or page of a sweep that was removed
     write_pages(archive, document, _kept(archive), folder / PAGES)
     if archive.records:
         write_if_changed(folder / RUNS_PAGE, list_page(archive).encode())

@@ -140,6 +140,11 @@ def test_the_report_and_a_page_of_its_own_show_a_sweep(tmp_path, know):
     assert "### made" in (tmp_path / "demo" / "report.md").read_text(encoding="utf-8")
     with pytest.raises(ResultsError, match="no sweep 'other'"):
         build_sweep_report(archive, "other")
+    sweeps = tmp_path / "demo" / "sweeps"
+    assert {path.name for path in sweeps.iterdir()} == {"made.json", "made.svg", "made.html"}
+    (sweeps / "made.json").unlink()
+    build_report(archive)
+    assert [*sweeps.iterdir()] == []
 
 
 def test_sweeps_after_the_last_reproduction_come_first(tmp_path):
