@@ -180,6 +180,14 @@ class Document:
     # End of each run, ISO 8601; blank if unknown.
     finished: Mapping[str, str] = field(default_factory=dict)
     failures: tuple[str, ...] = ()  # of each failed run its ID, the cells that lack it, the reason
+    left_out: tuple[str, ...] = ()  # files of damaged records, and what is wrong with them
+
+    @property
+    def alarms(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Titles and lists of what the values lack, for the top of the report."""
+        failed = f"{len(self.failures)} of the runs failed"
+        damaged = f"{counted(len(self.left_out), 'damaged record')} left out"
+        return [one for one in ((failed, self.failures), (damaged, self.left_out)) if one[1]]
 
     @property
     def papers(self) -> list[PaperView]:
@@ -262,6 +270,7 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
         sweeps=tuple(sorted(sweeps, key=lambda view: view.finished, reverse=True)),
         finished={record.run_id: record.finished for record in archive.records},
         failures=tuple(_failures(archive)),
+        left_out=archive.left_out,
     )
 
 

@@ -54,9 +54,9 @@ def markdown_report(document: Document, folder: Path) -> str:
         return f"![{escape_markdown(description)}]({Path(os.path.relpath(svg, folder)).as_posix()})"
 
     parts = [f"# Results, {escape_markdown(document.scale)} scale"]
-    if document.failures:
-        failures = (f"> - {escape_markdown(one)}" for one in document.failures)
-        parts.append("\n".join([f"> **{len(document.failures)} of the runs failed:**", *failures]))
+    for title, items in document.alarms:
+        lines = [f"> - {escape_markdown(item)}" for item in items]
+        parts.append("\n".join([f"> **{title}:**", *lines]))
     parts += [f"> {escape_markdown(document.banner)}"] if document.banner else []
     new = document.new_sweeps
     parts += _sweeps("Sweeps", new, drawn)

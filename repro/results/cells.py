@@ -14,10 +14,10 @@ from repro.config.identity import changes_numbers, flattened, without_nuisance
 from repro.config.planning import PlannedRun, Plans, choices_in, plan_runs
 from repro.evaluation.metrics import best_value, is_metric, metric_of
 from repro.results.labels import corpus_label
-from repro.results.layout import plans_path, record_path
+from repro.results.layout import plans_path, record_path, scale_dir
 from repro.results.record import Record
 from repro.results.speeds import speeds_of
-from repro.results.store import RunFolder, list_runs, read_config, read_records, run_folder
+from repro.results.store import RunFolder, list_runs, read_config, run_folder, survey_records
 from repro.version import NUMERIC_EPOCH
 
 _log = logging.getLogger(__name__)
@@ -139,7 +139,17 @@ class Archive:
     @cached_property
     def records(self) -> list[Record]:
         """All records, sorted by name of the run, with the metrics that are registered."""
-        return with_known_metrics(self.results_dir, read_records(self.results_dir, self.scale))
+        return with_known_metrics(self.results_dir, self._surveyed[0])
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What is wrong with each record that is left out, with its path below the scale."""
+        above = f"{scale_dir(self.results_dir, self.scale)}/"
+        return tuple(text.replace(above, "") for text in self._surveyed[1])
+
+    @cached_property
+    def _surveyed(self) -> tuple[list[Record], list[str]]:
+        return survey_records(self.results_dir, self.scale)
 
     @cached_property
     def failures(self) -> list[tuple[RunFolder, dict[str, Any]]]:

@@ -371,38 +371,40 @@ def read_statistics(results_dir: Path, scale: str, run_id: str) -> dict[str, Arr
 def read_records(results_dir: Path, scale: str) -> list[Record]:
     """Read the records of all runs, sorted by name, including those only in run folders.
 
-    Damaged records are left out, unless the folder of the run has an undamaged one; a warning names
-    their file.
+    A file that is damaged, no record, or that of another run or scale is left out and named in a
+    warning; an undamaged record in the folder of the run replaces it.
+    """
+    return survey_records(results_dir, scale)[0]
 
-    Raises:
-        ResultsError: a file is not a record.
+
+def survey_records(results_dir: Path, scale: str) -> tuple[list[Record], list[str]]:
+    """Read records as :func:`read_records` does.
+
+    Returns:
+        The records, and for each run that has none but a file of it: the file and what is wrong.
     """
     published = record_path(results_dir, scale, "").parent.glob("*.json")
     finished = (folder.record for folder in list_runs(results_dir, scale) if folder.done.exists())
-    found: dict[str, Record] = {}
+    found, refused = dict[str, Record](), dict[str, str]()
     for path in (*sorted(published), *finished):
-        if path.parent.name in found:
+        name = path.stem if path.parent.name == "records" else path.parent.name
+        if name in found:
             continue
         try:
             record = read_record(path)
-            name = path.stem if path.parent.name == "records" else path.parent.name
             if (record.scale, record.run_id) != (scale, name):
                 raise ResultsError(
                     f"{path} is the record of {record.scale}/{record.run_id}; expected that of "
                     f"{scale}/{name}"
                 )
-            found[record.run_id] = record
-        except DamagedFileError as error:
-            _log.warning("%s", error)
-        except ResultsError as error:
-            # The folder of the run, which comes later, has the record as well.
-            if (
-                path.parent.parent.name == "runs"
-                or not run_folder(results_dir, scale, path.stem).done.exists()
-            ):
-                raise
-            _log.warning("%s", error)
-    return [found[name] for name in sorted(found)]
+            found[name] = record
+        except (DamagedFileError, ResultsError) as error:
+            _log.warning("%s; left out", error)
+            refused.setdefault(name, str(error))
+    return (
+        [found[name] for name in sorted(found)],
+        [refused[name] for name in sorted(refused.keys() - found.keys())],
+    )
 
 
 def all_records(results_dir: Path) -> list[Record]:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from repro.config.compose import compose_run
 from repro.config.identity import flattened, settings
-from repro.results import Record, read_records
+from repro.results import Record
+from repro.results.store import survey_records
 
 RESULTS = Path(__file__).parents[2] / "results"
 REMOVED = {"loss.label_smoothing"}
@@ -14,7 +15,9 @@ REMOVED = {"loss.label_smoothing"}
 def test_the_command_of_a_record_composes_its_settings():
     different: dict[str, Record] = {}
     for scale in ("small", "subset", "full"):
-        for record in read_records(RESULTS, scale):
+        records, refused = survey_records(RESULTS, scale)
+        assert refused == []
+        for record in records:
             words = [word for word in record.overrides if not word.startswith("seed=")]
             if words:
                 different.setdefault(" ".join(words), record)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from repro.report import build_report, document, export_figure_data
-from repro.results import Archive, ResultsError, figure_path, run_folder
+from repro.results import Archive, ResultsError, figure_path, record_path, run_folder
 
 FIGURE_RECORD = {"column": "dev", "metric": "dev/accuracy"}
 
@@ -92,6 +92,18 @@ def test_what_was_not_run_is_one_line_with_the_reason_if_there_is_another(tmp_pa
     small = build_report(Archive(tmp_path, "small")).read_text(encoding="utf-8")
     assert small.count("has no small scale") == 2
     assert "make reproduce" not in small
+
+
+def test_a_damaged_record_is_named_and_hides_no_other(archive, results):
+    torn = record_path(results, "demo", "torn")
+    torn.parent.mkdir()
+    torn.write_text('{"run_id": ')
+    html = build_report(archive).read_text(encoding="utf-8")
+    assert "1 damaged record left out; the values lack them." in html
+    assert "<li>records/torn.json: not JSON" in html
+    assert "run abc (1 / a, corpus made-up, seed 1)" in html
+    markdown = (results / "demo" / "report.md").read_text(encoding="utf-8")
+    assert "> **1 damaged record left out:**\n> - records/torn.json: not JSON" in markdown
 
 
 def test_runs_without_figure_data_say_so(archive, results):
