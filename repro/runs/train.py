@@ -42,6 +42,8 @@ _log = logging.getLogger(__name__)
 
 _RUN = "run"
 """Message by which the first of several processes tells the others that a run follows."""
+_TRAINED_BY = ("commit", "versions")
+"""Fields of a record that may differ between a training and a run that takes it over."""
 _PROGRESS_SECONDS = 3.0
 """Least time between two writes of ``progress.json``."""
 
@@ -103,7 +105,10 @@ def train_and_evaluate(run: Job) -> None:
             )
 
     distributed.same(_RUN)
-    progress = _train_once(task, run, environment["device"], show)
+    progress, trained = _train_once(task, run, environment, show)
+    for key, before in trained.items():
+        if before != environment[key]:
+            environment[key] += f", training: {before}"
     started = time.monotonic()
     distributed.same("weights")
     if isinstance(task, Predictor):
@@ -151,11 +156,19 @@ def evaluate_best(task: Task[Any], folder: RunFolder) -> dict[str, float]:
     return task.evaluate(folder)
 
 
-def _train_once(task: Task[Any], run: Job, device: str, show: Progress) -> TrainingProgress:
-    """Train, or copy the result of another run with the same training."""
-    folder, config = run.folder, run.config
-    progress = _take_over_training(run, device)
-    if distributed.same(progress is None):
+def _train_once(
+    task: Task[Any], run: Job, environment: Mapping[str, str], show: Progress
+) -> tuple[TrainingProgress, dict[str, str]]:
+    """Train, or copy the result of another run with the same training.
+
+    Returns:
+        The progress at the end of the training, and the commit and versions that it is of.
+    """
+    folder, config, device = run.folder, run.config, environment["device"]
+    trained = {key: environment[key] for key in _TRAINED_BY}
+    if (taken := _take_over_training(run, device)) is not None:
+        progress, trained = taken
+    if distributed.same(taken is None):
         with closing(LOGGERS[config.logger.name](folder.path)) as logger:
 
             def on_row(row: dict[str, Any]) -> None:
@@ -167,20 +180,21 @@ def _train_once(task: Task[Any], run: Job, device: str, show: Progress) -> Train
                 progress = fit(task, config.training, files, on_row, show)
         if config.logger.name != "none":
             logged(run).touch()
-    assert progress is not None
     folder.rewrite_history(progress.history)  # drops rows that a killed session wrote twice
     ended = {key: value for key, value in asdict(progress).items() if key != "history"}
-    folder.write_training({"training": run.training_id, "device": device, "progress": ended})
-    return progress
+    identity = {"training": run.training_id, "device": device, **trained}
+    folder.write_training({**identity, "progress": ended})
+    return progress, trained
 
 
-def _take_over_training(run: Job, device: str) -> TrainingProgress | None:
+def _take_over_training(run: Job, device: str) -> tuple[TrainingProgress, dict[str, str]] | None:
     """Copy the weights of a run of the same training on the same kind of device.
 
     A run whose training is damaged is named in a warning and passed over.
 
     Returns:
-        Progress of that training; None if there is none, or if this run has begun its own.
+        Progress of that training, and the commit and versions that it is of; None if there is none,
+        or if this run has begun its own.
     """
     if run.folder.checkpoint.exists():
         return None
@@ -195,7 +209,9 @@ def _take_over_training(run: Job, device: str) -> TrainingProgress | None:
                 progress = _ended_progress(other, ended)
                 with atomic_path(run.folder.model) as temporary:
                     shutil.copyfile(other.verified(other.model), temporary)
-                return progress
+                # Earlier versions noted them with the run only.
+                by = ended if "commit" in ended else other.read_environment()
+                return progress, {key: str(by.get(key, "")) for key in _TRAINED_BY}
         except (DamagedFileError, ResultsError) as error:
             _log.warning("%s; the training of this run is not used", error)
     return None

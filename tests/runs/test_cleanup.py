@@ -61,6 +61,6 @@ def test_what_an_interrupted_removal_leaves_is_no_training(
             with pytest.raises(KeyboardInterrupt):
                 remove_locked(copied.path)
         assert run_state(copied) == "interrupted"
-        progress = _take_over_training(job, device)
+        taken = _take_over_training(job, device)
         # Only the mark of the end is gone at first.
-        assert progress is None if removed > 1 else progress.history == history
+        assert taken is None if removed > 1 else taken[0].history == history

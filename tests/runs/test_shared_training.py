@@ -38,6 +38,23 @@ def test_another_search_takes_over_the_weights(copied, summarizer, trainings):
     assert len(other.read_attention()) == 1
 
 
+@pytest.mark.parametrize("noted", ["with the training", "with the run"])
+def test_the_record_says_of_which_commit_and_versions_a_training_is(
+    copied, summarizer, monkeypatch, noted
+):
+    trained = copied.read_record()
+    if noted == "with the run":  # as earlier versions did
+        written = copied.read_training()
+        (copied.path / "SHA256SUMS").unlink()
+        copied.write_training({k: v for k, v in written.items() if k not in ("commit", "versions")})
+    monkeypatch.setattr(train, "source_commit", lambda: "another")
+    monkeypatch.setattr(train, "describe_versions", lambda: "python 4")
+    for size in (1, 3):  # the second may take over from either
+        other = executed(compose_run([*summarizer, f"decoding.beam_size={size}"])).read_record()
+        assert other.commit == f"another, training: {trained.commit}"
+        assert other.versions == f"python 4, training: {trained.versions}"
+
+
 @pytest.mark.usefixtures("copied")
 @pytest.mark.parametrize("override", ["seed=2", "training.learning_rate=0.5"])
 def test_another_training_is_made(summarizer, trainings, override):
