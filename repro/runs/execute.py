@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 from repro.results import ResultsError, RunFolder
-from repro.results.store import publish_again
+from repro.results.store import publish_again, read_settings
 from repro.runs.job import Job, Outcome, is_finished, logged
 from repro.runs.locking import RunBusyError, run_lock
 from repro.training.logger import LOGGERS
@@ -30,6 +30,7 @@ def execute(run: Job, on_busy: Callable[[RunBusyError], None] | None = None) -> 
     if is_finished(run.folder):
         publish_again(run.folder)
         _log_history(run)
+        _warn_of_examples(run)
         return run.outcome("skipped")
     try:
         with run_lock(run.folder.path, on_busy):
@@ -72,6 +73,19 @@ def _log_history(run: Job) -> None:
             for row in run.folder.read_history():
                 logger.log(row)
         mark.touch()
+
+
+def _warn_of_examples(run: Job) -> None:
+    """Warn that a finished run has not stored the examples that ``task.shown`` asks for now."""
+    typed = [item for item in run.overrides if item.lstrip("+").startswith("task.shown=")]
+    wanted = vars(run.config.task).get("shown", [])
+    if typed and not {*wanted} <= {*read_settings(run.folder).get("task.shown", [])}:
+        _log.warning(
+            "%s: done before, with other examples than %s; to store these with the same weights, "
+            "delete its file DONE and repeat the command",
+            run.folder.path,
+            typed[-1],
+        )
 
 
 def monitored(folder: RunFolder) -> float:

@@ -102,6 +102,27 @@ def test_a_finished_run_is_not_repeated(folder, shared):
     assert folder.record.stat().st_mtime_ns == written
 
 
+def test_examples_that_a_finished_run_lacks_are_stored_without_training(tiny, caplog):
+    done = executed(compose_run(tiny))
+    before = done.read_record()
+    example = load(compose_run(tiny).corpus_path, "medium").test[0]
+    asked = [*tiny, f"task.shown=[{example.lemma} {example.form}]"]
+    for typed in (tiny, [*tiny, "task.shown=[]"], asked):
+        assert caplog.messages == []
+        assert execute(locate(compose_run(typed), typed)).status == "skipped"
+    (warning,) = caplog.messages
+    assert f"with other examples than {asked[-1]}" in warning
+    assert str(done.path) in warning
+    stored = len(done.read_attention())
+    done.done.unlink()
+    assert execute(locate(compose_run(asked), asked)).status == "done"
+    assert len(done.read_attention()) == stored + 1
+    after = done.read_record()
+    assert (after.metrics, after.commit) == (before.metrics, before.commit)
+    assert execute(locate(compose_run(asked), asked)).status == "skipped"
+    assert len(caplog.messages) == 1
+
+
 def test_the_same_configuration_gives_the_same_numbers(folder, tiny):
     other = executed(compose_run(tiny))
     assert other.run_id == folder.run_id
