@@ -37,11 +37,20 @@ def lstm_precision(device: torch.device) -> AbstractContextManager[object]:
     """Return a context that keeps LSTMs in float32 on CPUs without AMX instructions.
 
     With AMX, oneDNN's LSTM takes a third of the time in bfloat16, and its states are in bfloat16
-    too; without AMX it is many times slower in bfloat16. Other devices keep the current autocast.
+    too; without AMX it is many times slower in bfloat16. For CUDA see :func:`cudnn_precision`.
     """
     if device.type != "cpu" or torch.cpu._is_amx_tile_supported():
         return nullcontext()
     return torch.autocast("cpu", enabled=False)
+
+
+def cudnn_precision(device: torch.device) -> AbstractContextManager[object]:
+    """Return a context that keeps recurrent layers in float32 on CUDA.
+
+    Under autocast cuDNN computes them in float16, also where autocast has bfloat16. Small gradients
+    would vanish there, as losses are not scaled.
+    """
+    return torch.autocast("cuda", enabled=False) if device.type == "cuda" else nullcontext()
 
 
 def lstm_states(
@@ -99,7 +108,7 @@ def padded_layer(
     exactly in floating point, so that the cell state passes through padding unchanged and gradients
     do not reach the weights from there. Read from the right, a row starts with padding, at which
     the cell stays zero and with it the hidden state. States, last cell states and all gradients are
-    thus those of packed rows.
+    thus those of packed rows. All are in the precision of the weights.
 
     Args:
         inputs: rows ``(B, n, input)``.
@@ -110,7 +119,7 @@ def padded_layer(
         States ``(B, n, directions * hidden)``, zero at padding, and last cell states
         ``(directions, B, hidden)``.
     """
-    size = weights[0][1].shape[1]
+    size, inputs = weights[0][1].shape[1], inputs.type_as(weights[0][0])
     held = torch.cat([inputs * mask, (~mask).to(inputs.dtype)], dim=-1)
     column = inputs.new_zeros(4 * size, 1)  # gates are ordered: input, forget, cell, output
     column[:size], column[size : 2 * size] = -_HOLD, _HOLD
@@ -122,11 +131,23 @@ def padded_layer(
     for (row, place), part, values in zip(order, parts, flat, strict=True):
         row[place] = values.view_as(part)
     zeros = inputs.new_zeros(len(rows), len(inputs), size)
-    states, _, cell = torch.lstm(
-        held, (zeros, zeros), [one for row in rows for one in row], True, 1, 0.0, False,
-        len(rows) > 1, True,
-    )  # fmt: skip
+    # cuDNN keeps what a backward pass needs only if it is told that this is training.
+    train = torch.is_grad_enabled()
+    with cudnn_precision(inputs.device):
+        states, _, cell = torch.lstm(
+            held, (zeros, zeros), [one for row in rows for one in row], True, 1, 0.0, train,
+            len(rows) > 1, True,
+        )  # fmt: skip
     return states * mask, cell
+
+
+def gru_states(gru: nn.GRU, inputs: Tensor, first: Tensor | None = None) -> Tensor:
+    """Return the states of a GRU over rows ``(B, n, input)``, given the first one if not zero."""
+    with cudnn_precision(inputs.device):
+        if inputs.is_cuda:
+            inputs = inputs.type_as(gru.all_weights[0][0])
+        states, _ = gru(inputs, first)
+    return states
 
 
 class BidirectionalLstm(nn.Module):

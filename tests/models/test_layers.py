@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from repro.models import layers
 from repro.models.layers import BidirectionalLstm, lstm_states, padded_layer, padded_states
 
 LENGTHS = torch.tensor([11, 9, 9, 5, 3, 1, 1])
@@ -24,10 +25,10 @@ def gradients(outputs: list[Tensor], wanted: list[Tensor]) -> list[Tensor]:
     return [*outputs, *torch.autograd.grad(total, wanted)]
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_padded_rows_have_states_and_gradients_of_packed_ones(inputs, layers, bidirectional):
-    lstm = nn.LSTM(5, 6, layers, batch_first=True, bidirectional=bidirectional).double()
+def test_padded_rows_have_states_and_gradients_of_packed_ones(inputs, depth, bidirectional):
+    lstm = nn.LSTM(5, 6, depth, batch_first=True, bidirectional=bidirectional).double()
     wanted = [inputs, *lstm.parameters()]
     (packed, packed_last), (padded, padded_last) = (
         states(lstm, inputs, LENGTHS) for states in (lstm_states, padded_states)
@@ -66,3 +67,62 @@ def test_upper_layers_drop_their_inputs_in_training():
     lstm.eval()
     states, _ = padded_states(lstm, inputs, LENGTHS)
     assert torch.equal(states, padded_states(lstm, inputs, LENGTHS)[0])
+
+
+def test_cudnn_is_told_whether_a_backward_pass_may_follow(inputs, monkeypatch):
+    """It refuses the backward pass of a call that was not in training."""
+    lstm, told = nn.LSTM(5, 6, batch_first=True).double(), []
+    whole = torch.lstm
+
+    def spied(*arguments):
+        told.append(arguments[6])
+        return whole(*arguments)
+
+    monkeypatch.setattr(torch, "lstm", spied)
+    for mode in (lstm.train, lstm.eval):
+        mode()
+        padded_states(lstm, inputs, LENGTHS)
+        with torch.no_grad():
+            padded_states(lstm, inputs, LENGTHS)
+    assert told == [True, False, True, False]
+
+
+def test_autocast_leaves_cudnn_alone(monkeypatch):
+    lstm, inputs = nn.LSTM(5, 6, batch_first=True), torch.randn(len(LENGTHS), SIZE, 5)
+    before = torch.is_autocast_enabled("cuda")
+    torch.set_autocast_enabled("cuda", True)  # torch.autocast would not without a device
+    try:
+        with layers.cudnn_precision(torch.device("cuda")):
+            assert not torch.is_autocast_enabled("cuda")
+        with layers.cudnn_precision(torch.device("cpu")):
+            assert torch.is_autocast_enabled("cuda")
+    finally:
+        torch.set_autocast_enabled("cuda", before)
+    monkeypatch.setattr(layers, "cudnn_precision", lambda _: torch.autocast("cpu", enabled=False))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        states, last = padded_states(lstm, inputs.bfloat16(), LENGTHS)
+    assert {one.dtype for one in (states, *last)} == {torch.float32}
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_cudnn_finds_states_and_gradients_of_packed_rows(inputs):
+    """Without a warning, which is an error, of weights that it has to copy."""
+    lstm = nn.LSTM(5, 6, 2, batch_first=True, bidirectional=True).double()
+    expected = gradients([lstm_states(lstm, inputs, LENGTHS)[0]], [inputs, *lstm.parameters()])
+    given, lstm = inputs.detach().cuda().requires_grad_(), lstm.cuda()
+    states, _ = lstm_states(lstm, given, LENGTHS.cuda())
+    weights = torch.randn(
+        states.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
+    moved = torch.autograd.grad((states * weights.cuda()).sum(), [given, *lstm.parameters()])
+    for found, right in zip([states, *moved], expected, strict=True):
+        torch.testing.assert_close(found.cpu(), right, rtol=0, atol=1e-10)
+
+
+def test_states_of_a_gru_are_in_bfloat16_on_a_cpu_under_autocast():
+    gru, inputs = nn.GRU(5, 6, batch_first=True), torch.randn(3, 4, 5)
+    first = torch.randn(1, 3, 6)
+    assert torch.equal(layers.gru_states(gru, inputs, first), gru(inputs, first)[0])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert layers.gru_states(gru, inputs).dtype == gru(inputs)[0].dtype

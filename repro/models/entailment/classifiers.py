@@ -9,7 +9,7 @@ from repro.data.batching import NliBatch
 from repro.data.vocabulary import Vocabulary
 from repro.mappings import ProbabilityMap
 from repro.models.entailment.alignment import Aligner, Alignment
-from repro.models.layers import BidirectionalLstm, Dropout, length_mask
+from repro.models.layers import BidirectionalLstm, Dropout, gru_states, length_mask
 
 
 @dataclass
@@ -70,9 +70,9 @@ class AttentionClassifier(nn.Module):
 
     def forward(self, batch: NliBatch) -> AttendedLabels:
         """Score the labels of every pair."""
-        premise, _ = self.premise_gru(self._words(batch.premise))
+        premise = gru_states(self.premise_gru, self._words(batch.premise))
         first = last_states(premise, batch.premise_lengths).unsqueeze(0)
-        hypothesis, _ = self.hypothesis_gru(self._words(batch.hypothesis), first)
+        hypothesis = gru_states(self.hypothesis_gru, self._words(batch.hypothesis), first)
         last = last_states(hypothesis, batch.hypothesis_lengths)
         hidden = torch.tanh(self.key(premise) + self.query(last).unsqueeze(1))
         mask = length_mask(batch.premise_lengths, premise.shape[1])
