@@ -194,7 +194,9 @@ def on_cuda(device: torch.device) -> bool:
 def watch(work: Callable[[], ResultsT]) -> tuple[ResultsT, bool]:
     """Do work; return its results, and whether it has waited for the device."""
     before = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("warn")
+    with warnings.catch_warnings():  # that the mode is a prototype; it is said once in a process
+        warnings.filterwarnings("ignore", "Synchronization debug mode is a prototype")
+        torch.cuda.set_sync_debug_mode("warn")
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

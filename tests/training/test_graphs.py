@@ -5,6 +5,7 @@ memory of the captured batch.
 """
 
 import copy
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -165,6 +166,28 @@ def test_tasks_that_wait_for_the_host_are_not_captured(root, fake, monkeypatch):
     for _ in range(6):
         take(cut(task.batches(0)[0], 5))
     assert fake.captured == 0
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_only_the_warnings_of_the_work_count(waits, monkeypatch):
+    """PyTorch says that the mode is a prototype when it is first set."""
+    notice = "Synchronization debug mode is a prototype feature and does not yet detect all "
+    modes: list[Any] = []
+
+    def set_mode(mode: Any) -> None:
+        if not modes:
+            warnings.warn(notice + "synchronizing operations", UserWarning, stacklevel=1)
+        modes.append(mode)
+
+    def work() -> Any:
+        if waits:
+            warnings.warn("called a synchronizing CUDA operation", UserWarning, stacklevel=1)
+        return "results"
+
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", set_mode)
+    assert graphs.watch(work) == ("results", waits)
+    assert modes == ["warn", 0]
 
 
 def test_without_graphs_batches_are_not_padded(root, fake):
