@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 _log = logging.getLogger(__name__)
 _CONTROL = "nvidia-cuda-mps-control"
 _PLACES = ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY")
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 _SECONDS = 30.0
 
 
@@ -20,6 +21,9 @@ def shared_card() -> Iterator[None]:
     A daemon of their own serves them from a temporary folder; it ends with the block. One that the
     environment names already is used as it is. Without a daemon they share the card all the same,
     in time slices, and the log says so.
+
+    The daemon numbers the cards of ``CUDA_VISIBLE_DEVICES`` anew. Processes that had this variable
+    as well would look for a second card among the only one, and find none.
     """
     if _PLACES[0] in os.environ:
         yield
@@ -31,12 +35,15 @@ def shared_card() -> Iterator[None]:
             _log.warning("no MPS, so that runs take turns on the card: %s", reason)
             yield
             return
+        visible = os.environ.pop(_VISIBLE, None)
         os.environ.update(places)
         try:
             yield
         finally:
             for name in _PLACES:
                 del os.environ[name]
+            if visible is not None:
+                os.environ[_VISIBLE] = visible
             if (reason := _control([], "quit\n", places)) is not None:
                 _log.warning("the MPS daemon of %s did not end: %s", folder, reason)
 

@@ -12,7 +12,7 @@ import torch
 from repro.runs import local
 from repro.runs.mps import shared_card
 
-PIPE = "CUDA_MPS_PIPE_DIRECTORY"
+PIPE, VISIBLE = "CUDA_MPS_PIPE_DIRECTORY", "CUDA_VISIBLE_DEVICES"
 
 
 @pytest.fixture
@@ -21,7 +21,8 @@ def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv(PIPE, raising=False)
     log, program = tmp_path / "calls", tmp_path / "nvidia-cuda-mps-control"
     call = f'echo "$1 $(cat) $CUDA_MPS_PIPE_DIRECTORY" >> {log}'
-    program.write_text(f"#!/bin/sh\n{call}\ntest ! -e {tmp_path}/broken\n")
+    seen = f'echo "$CUDA_VISIBLE_DEVICES" >> {tmp_path}/visible'
+    program.write_text(f"#!/bin/sh\n{call}\n{seen}\ntest ! -e {tmp_path}/broken\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     return log
@@ -37,6 +38,18 @@ def test_a_daemon_lives_as_long_as_the_block(control):
     ]  # fmt: skip
     assert PIPE not in os.environ
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("cards", ["2", None])
+def test_only_the_daemon_chooses_among_the_cards(cards, control, monkeypatch):
+    """It numbers those that it sees from 0."""
+    monkeypatch.delenv(VISIBLE, raising=False)
+    if cards is not None:
+        monkeypatch.setenv(VISIBLE, cards)
+    with shared_card():
+        assert VISIBLE not in os.environ
+    assert os.environ.get(VISIBLE) == cards
+    assert (control.parent / "visible").read_text().split() == ([cards] * 2 if cards else [])
 
 
 @pytest.mark.parametrize("broken", [True, False])
