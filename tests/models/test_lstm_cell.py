@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from repro.models.seq2seq.lstm_cell import fused_cell, lstm_step
+from repro.models.seq2seq.lstm_cell import _cell, fused_cell, lstm_step
 from repro.models.seq2seq.step_products import step_products
 
 ROWS, UNITS = 5, 3
@@ -42,6 +42,33 @@ def test_a_product_and_its_base_are_the_sum():
     values = torch.randn(ROWS, 4)
     torch.testing.assert_close(added(values), base[:ROWS] + values @ matrix.mT)
     torch.testing.assert_close(alone.base + alone.product(values), base[ROWS:] + values @ matrix.mT)
+
+
+def test_autocast_does_not_round_states(monkeypatch):
+    enabled: list[bool] = []
+
+    def spied(*_arguments: Tensor) -> None:
+        enabled.append(torch.is_autocast_enabled("cuda"))
+
+    monkeypatch.setattr(torch.ops.aten, "_thnn_fused_lstm_cell", spied)
+    before = torch.is_autocast_enabled("cuda")
+    torch.set_autocast_enabled("cuda", True)  # torch.autocast would not without a device
+    try:
+        _cell(*parts("cpu"))
+    finally:
+        torch.set_autocast_enabled("cuda", before)
+    assert enabled == [False]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_states_under_autocast_are_in_float32():
+    base, product, cell = given = [one.float().detach().requires_grad_() for one in parts("cuda")]
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        hidden, after = fused_cell(base, product, cell)
+    assert hidden.dtype == after.dtype == torch.float32
+    moved = torch.autograd.grad((hidden + after).sum(), given)
+    assert [one.shape for one in moved] == [one.shape for one in given]
 
 
 @pytest.mark.gpu

@@ -21,7 +21,9 @@ _library.define(
 
 
 def _cell(base: Tensor, product: Tensor, cell: Tensor) -> Any:
-    return torch.ops.aten._thnn_fused_lstm_cell(base, product, cell)
+    # Autocast would round the states, and the backward pass refuses two precisions.
+    with torch.autocast("cuda", enabled=False):
+        return torch.ops.aten._thnn_fused_lstm_cell(base, product, cell)
 
 
 def _cell_backward(*arguments: Tensor | None) -> Any:
