@@ -280,7 +280,7 @@ def test_graphs_give_the_bits_of_eager_updates(name, root):
         losses = [take(batch)[0].clone() for _ in range(8)]
         found.append([*losses, *weights(task)])
         if wanted == "auto" and "morphology" in name:
-            assert len(take._graphs) == 1
+            assert len(take._graphs) == (name not in READING)
     for ours, theirs in zip(*found, strict=True):
         assert torch.equal(ours, theirs)
 
