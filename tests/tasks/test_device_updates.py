@@ -116,6 +116,30 @@ def test_updates_validation_and_search_are_those_of_the_cpu(name, dtype, root):
             assert_close(found[key], value, rtol=bound, atol=bound, msg=f"{key}: {{}}".format)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "morphology-sparsemax-entmax-1.5-loss", "nmt-csoftmax-aligned", "nmt-csparsemax-predicted",
+        "nmt-mlp", "summarization-coverage", "snli-sparsemax-entmax-1.5-loss", "parsing-crf",
+        "nli_alignment-alignment-matching",
+    ],
+)  # fmt: skip
+def test_updates_in_bfloat16_are_close_to_those_in_float32(name, root):
+    """Cells, recurrent layers and mappings meet both precisions, forward and backward."""
+    overrides = ["model.word_dropout=0" if "parsing" in name else "model.dropout=0"]
+    found = []
+    for precision in ("fp32", "bf16"):
+        config = composed(name, root, *overrides, f"precision={precision}")
+        task = built(config, DEVICE, torch.float32)
+        task.model.train()
+        optimizer = build_optimizer(config.training, task.model.parameters())
+        loss, _ = update(task, optimizer, task.batches(0)[0], config.training.max_grad_norm)
+        grads = [one.grad for one in task.model.parameters() if one.grad is not None]
+        found.append((loss, torch.stack([one.norm() for one in grads]).norm()))
+    for narrow, wide in zip(*reversed(found), strict=True):
+        assert_close(narrow, wide, rtol=0.1, atol=0.0)
+
+
 @pytest.mark.parametrize("name", CHOICES)
 def test_a_resumed_training_ends_with_equal_weights(name, root, tmp_path):
     steps = ["training.max_steps=4", "training.validate_every_steps=4"]
