@@ -216,10 +216,10 @@ def _work(
 
     os.environ.clear()  # the leader's may have changed since the first fork
     os.environ.update(environment)
-    signal.signal(signal.SIGTERM, terminate)
-    threading.Thread(target=stop_with_leader, daemon=True).start()
-    prepare()
     try:
+        signal.signal(signal.SIGTERM, terminate)
+        threading.Thread(target=stop_with_leader, daemon=True).start()
+        prepare()
         pipe.send(_READY)
         while True:
             task = pipe.recv()

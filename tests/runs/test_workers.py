@@ -18,6 +18,12 @@ def nothing() -> None:
     """Prepare a worker."""
 
 
+def prepare_slowly() -> None:
+    """Name this process, and go on preparing."""
+    Path(os.environ["PREPARING"]).write_text(str(os.getpid()))
+    time.sleep(60)
+
+
 def perform(task: tuple[str, str]) -> str:
     what, text = task
     if what == "die":
@@ -94,6 +100,16 @@ def test_a_starter_that_dies_while_it_starts_a_worker_costs_one_task(monkeypatch
 def test_what_a_task_raises_is_raised_in_the_leader():
     with pytest.raises(ValueError, match="broken"):
         run_all([("raise", "broken"), ("say", "a")])
+
+
+def test_a_worker_that_is_stopped_while_it_prepares_cleans_up(tmp_path, monkeypatch):
+    monkeypatch.setenv("PREPARING", str(tmp_path / "process"))
+    with WorkerPool[tuple[str, str], str](perform, prepare_slowly, 1) as pool:
+        pool.start(0, ("say", "a"))
+        while not (tmp_path / "process").exists() or not (tmp_path / "process").read_text():
+            time.sleep(0.02)
+        os.kill(int((tmp_path / "process").read_text()), signal.SIGTERM)
+        assert pool.wait() == [(0, Death(128 + signal.SIGTERM))]
 
 
 LEADER = """
