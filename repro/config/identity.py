@@ -71,14 +71,6 @@ def without_nuisance(content: Mapping[str, Any]) -> dict[str, Any]:
         found = left.get(group)
         if isinstance(found, Mapping) and name in found and value in (..., found[name]):
             left[group] = {key: one for key, one in found.items() if key != name}
-    training = left.get("training")
-    if isinstance(training, Mapping):  # what nothing reads has the value of the configuration files
-        idle = dict[str, int]()
-        if training.get("schedule") != "decay_after_epoch":
-            idle["decay_from"] = 1
-        if training.get("validate_every_steps") is not None:
-            idle["validate_every"] = 1
-        left["training"] = {**training, **idle}
     return left
 
 

@@ -18,7 +18,6 @@ def identity(*overrides: str, fingerprint: str = "f") -> str:
         "hardware=cpu", "hardware.threads=1", "logger=tensorboard",
         "results_dir=/elsewhere", "data_dir=/elsewhere", "fail_fast=true",
         "training.checkpoint_minutes=1", "task.shown=[a]", "training.graphs=off",
-        "training.decay_from=3",
     ],
 )  # fmt: skip
 def test_what_changes_no_number_changes_no_identity(override):
@@ -30,7 +29,7 @@ def test_what_changes_no_number_changes_no_identity(override):
     [
         "seed=2", "mapping.alpha=1.25", "loss.alpha=2", "precision=bf16", "training.decay=0.9",
         "task.setting=medium", "decoding.beam_size=4", "task.languages=[a]", "scale=small",
-        "training.graphs=auto", "training.schedule=decay_after_epoch",
+        "training.graphs=auto",
     ],
 )  # fmt: skip
 def test_what_may_change_a_number_changes_the_identity(override):
@@ -50,14 +49,6 @@ def test_the_corpus_is_part_of_the_identity():
 
 def test_writing_out_a_default_changes_nothing():
     assert identity("training.max_grad_norm=5.0") == identity()
-
-
-def test_what_a_schedule_does_not_read_changes_no_identity():
-    by_steps, every = "training.validate_every_steps=9", "training.validate_every=2"
-    assert identity(by_steps, every) == identity(by_steps)
-    assert identity(every) != identity()
-    after = "training.schedule=decay_after_epoch"
-    assert identity(after, "training.decay_from=3") != identity(after, "training.decay_from=4")
 
 
 def test_a_folder_has_one_identity_however_it_is_written():
