@@ -22,6 +22,7 @@ from repro.results.frame import (
     FIRST,
     averaged_over,
     column_of,
+    distinct,
     frame_of,
     hashable,
     pivoted,
@@ -62,7 +63,7 @@ def print_results(
     Raises:
         ResultsError: no run matches the filters, or a key or metric is unknown.
     """
-    records = all_records(folder)
+    records = distinct(all_records(folder))
     frame = selected(frame_of(records), filters)
     if frame.empty:
         agrees = f" agrees with {' '.join(filters)}" if filters else ""

@@ -1,11 +1,13 @@
 """Results as data frames, and their output as CSV."""
 
+import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from repro.config.identity import without_nuisance
 from repro.config.loading import declared_name
 from repro.config.paths import default_results_dir
 from repro.errors import ResultsError
@@ -25,15 +27,19 @@ _TOP_LEVEL_COMMA = re.compile(r",(?![^\[]*\])")
 """Commas between the values of a filter, not those of a list."""
 
 
-def load(results_dir: Path | str | None = None, scale: str | None = None) -> "pd.DataFrame":
-    """Load every finished run.
+def load(
+    results_dir: Path | str | None = None, scale: str | None = None, *, ensembles: bool = False
+) -> "pd.DataFrame":
+    """Load every finished run; of one that was repeated (:func:`distinct`), the last time.
 
     Args:
         results_dir: the results folder; ``None`` for the default one.
         scale: scale of the runs; ``None`` for all.
+        ensembles: whether to load ensembles as well, whose ``kind`` is ``"ensemble"``; they have
+            the settings of their members, so that a mean over settings would count both.
 
     Returns:
-        One row per run or ensemble: its provenance (``run_id``, ``corpus``, ``commit``, ...),
+        One row per run: its provenance (``run_id``, ``corpus``, ``commit``, ...),
         ``scale``, ``seed``, the other settings with dotted names (``mapping.alpha``) and the
         metrics (``test/accuracy``); NaN if a run has no such setting or metric.
 
@@ -41,7 +47,22 @@ def load(results_dir: Path | str | None = None, scale: str | None = None) -> "pd
         ResultsError: a record is malformed.
     """
     root = Path(results_dir) if results_dir is not None else default_results_dir()
-    return frame_of(all_records(root) if scale is None else read_records(root, scale))
+    records = all_records(root) if scale is None else read_records(root, scale)
+    return frame_of(distinct([one for one in records if ensembles or one.kind == "run"]))
+
+
+def distinct(records: Sequence[Record]) -> list[Record]:
+    """Leave out runs that were repeated under another name, as after the removal of a setting.
+
+    Of several with equal settings, seeds, contents of the corpus and epochs, the last one stays.
+    """
+    last: dict[str, Record] = {}
+    for one in sorted(records, key=lambda one: (one.finished, one.run_id)):
+        known = [one.kind, one.scale, one.seed, one.corpus, one.fingerprint, one.epoch]
+        same = [*known, sorted(one.members), without_nuisance(one.config)]
+        last[json.dumps(same, sort_keys=True)] = one
+    kept = {id(one) for one in last.values()}
+    return [one for one in records if id(one) in kept]
 
 
 def frame_of(records: Sequence[Record]) -> "pd.DataFrame":

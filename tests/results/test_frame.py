@@ -32,6 +32,19 @@ def test_each_run_is_a_row_with_settings_metrics_and_provenance(results):
     assert load(results / "nothing").empty
 
 
+def test_ensembles_and_repeated_runs_do_not_count_twice(tmp_path, make_record):
+    same = {"fingerprint": "f", "config": {"mapping": {"alpha": 1.0}, "seed": 1}, "seed": 1}
+    for name, ended, others in (
+        ("first", "2026-01-01", {}),
+        ("again", "2026-01-02", {}),
+        ("changed", "2026-01-01", {"fingerprint": "g"}),
+        ("both", "2026-01-03", {"kind": "ensemble", "members": ["again", "other"]}),
+    ):
+        publish(tmp_path, make_record(run_id=name, **(same | {"finished": ended} | others)))
+    assert sorted(load(tmp_path).run_id) == ["again", "changed"]
+    assert sorted(load(tmp_path, ensembles=True).run_id) == ["again", "both", "changed"]
+
+
 def test_filters_select_and_varying_settings_are_found(results):
     frame = load(results, "demo")
     some = selected(frame, ["mapping=entmax", "mapping.alpha=1", "seed=1,2"])
@@ -86,7 +99,7 @@ def test_a_setting_that_some_runs_do_not_have_is_no_difference(make_record):
 def test_a_pivot_keeps_scales_and_corpora_apart_and_drops_runs_without_the_metric(
     results, make_record
 ):
-    publish(results, make_record(run_id="other", metrics={"dev/loss": 1.0}, scale="full"))
+    publish(results, make_record(run_id="other", seed=9, metrics={"dev/loss": 1.0}, scale="full"))
     publish(results, make_record(run_id="two", corpus="sigmorphon2018", scale="full"))
     table = pivoted(load(results), ["mapping.alpha"], "test/accuracy")
     assert table[["scale", "corpus", "mapping.alpha", "count"]].to_numpy().tolist() == [

@@ -238,14 +238,14 @@ def test_a_pivot_keeps_ensembles_apart(tmp_path, make_record):
         kind = "ensemble" if seed is None else "run"
         metrics = {"test/accuracy": 90.0 if seed is None else 70.0 + seed}
         publish(tmp_path, make_record(run_id=str(seed), seed=seed, kind=kind, metrics=metrics))
-    found = pivoted(load(tmp_path), ["scale"], "test/accuracy")
+    found = pivoted(load(tmp_path, ensembles=True), ["scale"], "test/accuracy")
     assert found.set_index("kind")["test/accuracy"].to_dict() == {"run": 71.5, "ensemble": 90.0}
 
 
 def test_large_seeds_and_values_are_exact(tmp_path, make_record):
     publish(tmp_path, make_record(run_id="one", seed=2**60 + 1))
     publish(tmp_path, make_record(run_id="all", seed=None, kind="ensemble"))
-    assert set(load(tmp_path)["seed"].dropna()) == {2**60 + 1}
+    assert set(load(tmp_path, ensembles=True)["seed"].dropna()) == {2**60 + 1}
     assert text_of(1234567.0) == "1234567"
     assert text_of(0.1) == "0.1"
 
