@@ -1,8 +1,10 @@
 """The training loop: updates, validation, checkpoints and exact resume."""
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from inspect import unwrap
@@ -82,10 +84,34 @@ Progress = Callable[[TrainingProgress, int], None]
 
 @dataclass(frozen=True)
 class FitPaths:
-    """Paths of the checkpoint and of the best weights."""
+    """Paths of the checkpoint and of the best weights.
+
+    Weights may be written after the last checkpoint. Those before are kept until the next one, as a
+    resumed training need not find the later ones again: it rounds otherwise with other threads.
+    """
 
     checkpoint: Path
     weights: Path
+
+    def kept(self, step: int | None) -> Path:
+        """Return the path of the weights that were the best at a checkpoint, by their update."""
+        return self.weights.with_stem(f"{self.weights.stem}-{step}")
+
+    def keep(self, step: int) -> None:
+        """Keep the weights of an update, if there are any, which are about to be replaced."""
+        with suppress(FileNotFoundError):
+            os.replace(self.weights, self.kept(step))
+
+    def restore(self, step: int | None) -> None:
+        """Return to the weights of an update, which a checkpoint calls the best."""
+        if self.kept(step).exists():
+            os.replace(self.kept(step), self.weights)
+        self.forget()
+
+    def forget(self) -> None:
+        """Delete kept weights: the checkpoint is as new as those that replaced them."""
+        for path in self.weights.parent.glob(f"{self.weights.stem}-*{self.weights.suffix}"):
+            path.unlink()
 
 
 class DivergenceError(RuntimeError):
@@ -147,6 +173,7 @@ class Fit(Generic[BatchT]):
         self._stop = StopRequest()
         self._saved_at = self._measured_at = time.monotonic()
         self._warm = False
+        self._best_saved: int | None = None  # best update at the last checkpoint
         if files.checkpoint.exists():
             self.progress, state = load_checkpoint(files.checkpoint)
             try:
@@ -162,6 +189,9 @@ class Fit(Generic[BatchT]):
             if len(randoms) != distributed.size():
                 text = "%s is of %d processes, not %d: the run continues with other random numbers"
                 _log.warning(text, files.checkpoint, len(randoms), distributed.size())
+            self._best_saved = self.progress.best_step
+            if distributed.rank() == 0:
+                files.restore(self._best_saved)
         self._take = updates(self.task, self.optimizer, config)
         # The tally of a task starts anew with each process.
         self._tally_before = self.progress.tally
@@ -277,9 +307,11 @@ class Fit(Generic[BatchT]):
             self._require_finite(f"validation {name}", value)
         value, progress = outcome.metrics[self.config.monitor], self.progress
         if progress.best is None or value > progress.best:
+            before_it, progress.best_step = progress.best_step, progress.step
             progress.best, progress.best_epoch = value, progress.epoch + 1
-            progress.best_step = progress.step
             if distributed.rank() == 0:
+                if before_it is not None and before_it == self._best_saved:
+                    self.files.keep(before_it)
                 save_weights(self.files.weights, self.task.model)
         return {f"dev_{key}": value for key, value in (measured | outcome.details).items()}
 
@@ -336,6 +368,8 @@ class Fit(Generic[BatchT]):
             return
         with self._stop.stopping("after_block"):
             save_checkpoint(self.files.checkpoint, self.progress, state)
+            self._best_saved = self.progress.best_step
+            self.files.forget()
 
 
 def fit(

@@ -407,6 +407,36 @@ def test_the_best_weights_are_those_of_the_best_validation(tmp_path):
     assert torch.equal(task.model[0].weight, task.seen[1])
 
 
+def test_weights_that_a_killed_session_wrote_after_its_checkpoint_do_not_stay(tmp_path):
+    """The session that continues rounds otherwise, and does not find as good ones again."""
+
+    class Scored(Regression):
+        def __init__(self, *scores: float) -> None:
+            super().__init__()
+            self.scores, self.seen = [*scores], list[Tensor]()
+
+        def validate(self) -> Validation:
+            self.seen.append(self.model[0].weight.clone())
+            return Validation(1.0, {"score": self.scores[len(self.seen) - 1]})
+
+    def die(row: dict[str, Any]) -> None:
+        if row["epoch"] == 4:
+            raise RuntimeError("killed")
+
+    files = FitPaths(tmp_path / "checkpoint.pt", tmp_path / "model.safetensors")
+    killed = Scored(1.0, 3.0)
+    with pytest.raises(RuntimeError, match="killed"):
+        fit(killed, config(), files, die, lambda _progress, _total: None)
+    assert load_checkpoint(files.checkpoint)[0].best_epoch == 2
+    load_weights(files.weights, killed.model)
+    assert torch.equal(killed.model[0].weight, killed.seen[1])
+    continued = Scored(0.5, 0.7)
+    assert run(continued, tmp_path).best_epoch == 2
+    load_weights(files.weights, continued.model)
+    assert torch.equal(continued.model[0].weight, killed.seen[0])
+    assert {one.name for one in tmp_path.iterdir()} == {"checkpoint.pt", "model.safetensors"}
+
+
 class Malicious:
     def __reduce__(self) -> tuple[Any, ...]:
         return (os.mkdir, ("executed",))
