@@ -1,6 +1,7 @@
 """Device that computes a run, and the kernels that it used."""
 
 import logging
+import warnings
 from collections.abc import Iterable
 
 import torch
@@ -47,7 +48,9 @@ def prepare_device(config: RunConfig) -> torch.device:
         torch.set_num_threads(config.hardware.threads)
     # By default cuDNN's LSTM computes in TF32 and matrix products do not.
     tf32 = config.precision == "tf32"
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
+    with warnings.catch_warnings():  # PyTorch 2.9 says once in a process that these are deprecated
+        warnings.filterwarnings("ignore", "Please use the new API settings to control TF32")
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
     return choose_device(config.hardware)
 
 

@@ -1,6 +1,8 @@
 """Precision of a run, which its device computes in."""
 
+import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -23,6 +25,24 @@ def test_lstm_and_products_have_the_precision_of_the_run(precision):
     prepare_device(compose_run(["hardware=cpu", f"precision={precision}"]))
     found = {torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32}
     assert found == {precision == "tf32"}
+
+
+def test_a_notice_of_deprecated_settings_is_hidden(monkeypatch):
+    """PyTorch 2.9 warns where they are set, by which the first run of a process would fail here."""
+    notice = "Please use the new API settings to control TF32 behavior, such as "
+    found: list[bool] = []
+
+    class Setting:
+        def __get__(self, *_: Any) -> bool:
+            return bool(found)
+
+        def __set__(self, _: Any, value: bool) -> None:
+            warnings.warn(notice + "torch.backends.cudnn.conv.fp32_precision", stacklevel=1)
+            found.append(value)
+
+    monkeypatch.setattr(type(torch.backends.cudnn), "allow_tf32", Setting())
+    prepare_device(compose_run(["hardware=cpu"]))
+    assert found == [False]
 
 
 def test_the_precision_is_part_of_the_identity():
