@@ -11,6 +11,7 @@ from repro.config.schema import HardwareConfig, RunConfig
 from repro.mappings.kernels import dispatch
 from repro.runs.environment import processor, processor_has_bfloat16
 from repro.training import distributed
+from repro.training.seeding import fix_workspaces
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ def prepare_device(config: RunConfig) -> torch.device:
     """
     if config.hardware.threads is not None:
         torch.set_num_threads(config.hardware.threads)
+    fix_workspaces()  # also for predictions, which compute what the evaluation of their run did
     # By default cuDNN's LSTM computes in TF32 and matrix products do not.
     tf32 = config.precision == "tf32"
     with warnings.catch_warnings():  # PyTorch 2.9 says once in a process that these are deprecated

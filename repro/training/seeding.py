@@ -6,9 +6,18 @@ from typing import Any
 import torch
 
 
+def fix_workspaces() -> None:
+    """Let matrix products on CUDA be deterministic.
+
+    PyTorch reads the variable once, at the first product of a process. If it was not set then,
+    every later product in deterministic mode is refused.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+
 def seed_everything(seed: int) -> None:
     """Seed PyTorch on every device and require deterministic algorithms."""
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    fix_workspaces()
     torch.manual_seed(seed)
     # use_deterministic_algorithms would also import torch's compiler, which takes 1.5 s.
     torch.set_deterministic_debug_mode("error")

@@ -1,5 +1,6 @@
 """Precision of a run, which its device computes in."""
 
+import os
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -43,6 +44,13 @@ def test_a_notice_of_deprecated_settings_is_hidden(monkeypatch):
     monkeypatch.setattr(type(torch.backends.cudnn), "allow_tf32", Setting())
     prepare_device(compose_run(["hardware=cpu"]))
     assert found == [False]
+
+
+def test_products_of_a_prediction_leave_those_of_a_training_deterministic(monkeypatch):
+    """What the first product of a process has found in the variable counts for all others."""
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    prepare_device(compose_run(["hardware=cpu"]))
+    assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
 
 
 def test_the_precision_is_part_of_the_identity():
