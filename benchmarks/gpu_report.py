@@ -60,9 +60,9 @@ class Report:
         parts += [f"## {title}\n\n" + "\n".join(lines) for title, lines in sections.items()]
         atomic_write_text(page, "\n\n".join(parts) + "\n")
 
-    def _kernels(self, peak: float) -> Iterator[str]:
+    def _kernels(self, peak: float | None) -> Iterator[str]:
         yield "The bandwidth is that of one read and one write of the array in a forward pass."
-        yield f"The card's limit is {peak / 1e12:.2f} TB/s.\n"
+        yield f"The card's limit is {peak / 1e12:.2f} TB/s.\n" if peak else ""
         yield "| row | shape | forward, µs | GB/s | of the limit | both ways, ms | baseline = 1 |"
         yield "|:---|:---|---:|---:|---:|---:|---:|"
         for path in sorted(self.folder.glob("benchmark/*/measurements.csv"))[-1:]:
@@ -70,7 +70,8 @@ class Report:
                 rows, size = map(int, one["shape"].split("x"))
                 seconds = float(one["forward"]) / 1000
                 speed = 2 * 4 * rows * size / seconds
-                moved = f"{speed / 1e9:,.0f} | {100 * speed / peak:.0f} %"
+                share = f"{100 * speed / peak:.0f} %" if peak else ""
+                moved = f"{speed / 1e9:,.0f} | {share}"
                 if one["row"].endswith("_loss"):  # does not write the array
                     moved = "|"
                 both = f"{float(one['milliseconds']):.3g} | {float(one['ratio']):.2f}"
@@ -158,10 +159,13 @@ def _tests(states: Mapping[str, Mapping[str, Any]], path: Path) -> Iterator[str]
             yield f"\n- `{case.get('classname')}::{case.get('name')}`"
 
 
-def bytes_per_second(properties: Any) -> float:
-    """Return the bandwidth of a device's memory, which transfers twice in each of its clocks."""
-    kilohertz, bits = properties.memory_clock_rate, properties.memory_bus_width
-    return float(2 * 1000 * kilohertz * bits / 8)
+def bytes_per_second(properties: Any) -> float | None:
+    """Return the bandwidth of a device's memory, which transfers twice in each of its clocks.
+
+    It is None if the properties do not have the clock, as in PyTorch 2.8.
+    """
+    kilohertz = getattr(properties, "memory_clock_rate", 0)
+    return 2 * 1000 * kilohertz * properties.memory_bus_width / 8 if kilohertz else None
 
 
 def scale_of(run: PlannedRun) -> str:

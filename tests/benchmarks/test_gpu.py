@@ -172,6 +172,20 @@ def test_bandwidth_is_that_of_the_data_sheet(card_of_fakes):
     assert gpu_report.bytes_per_second(card_of_fakes) == pytest.approx(3.35e12, rel=1e-3)
 
 
+def test_a_card_of_unknown_bandwidth_has_a_page(card_of_fakes, tmp_path):
+    """Properties of devices have no clock of the memory in older versions of PyTorch."""
+    vars(card_of_fakes).clear()
+    measured = tmp_path / "benchmark" / "day-card"
+    measured.mkdir(parents=True)
+    (measured / "measurements.csv").write_text(
+        "row,shape,milliseconds,ratio,forward\nsparsemax,2560x32000,0.9,0.8,0.5\n"
+    )
+    Report(tmp_path, tmp_path, [], []).write(tmp_path / "gpu.md", {})
+    page = (tmp_path / "gpu.md").read_text("utf-8")
+    assert cells(page, "sparsemax")[2:] == ["500.0", "1,311", "", "0.9", "0.80"]
+    assert "limit is" not in page
+
+
 def cells(page: str, first: str) -> list[str]:
     """Return the cells of the table row that begins with a cell."""
     (line,) = (line for line in page.splitlines() if line.startswith(f"| {first} |"))
