@@ -109,11 +109,11 @@ class Replays(Generic[ResultsT]):
         if not self._padded or (padded := getattr(batch, "padded", None)) is None:
             return self._work(batch)
         batch = padded(STEP)
+        self._place = self._place or (torch.cuda.Stream(), torch.cuda.graph_pool_handle())
         if not self._capturing:
-            return self._work(batch)
+            return self._eager(batch, watched=False)
         tensors = vars(batch).items()
         shape = tuple((name, *one.shape) for name, one in tensors if one is not None)
-        self._place = self._place or (torch.cuda.Stream(), torch.cuda.graph_pool_handle())
         if shape not in self._graphs:
             self._seen[shape] += 1
             if self._seen[shape] <= EAGER or len(self._graphs) == MOST_GRAPHS:
@@ -125,7 +125,8 @@ class Replays(Generic[ResultsT]):
         """Do the work on the stream of captures, which has work space of its own.
 
         The last batch before a capture is watched: if it waits for the device, as for a solver on
-        the CPU, nothing is captured.
+        the CPU, nothing is captured. Later batches stay on the stream all the same: another one
+        could not use its memory, and autograd warns where it meets nodes of an earlier stream.
         """
         stream, current = self._place[0], torch.cuda.current_stream()
         stream.wait_stream(current)

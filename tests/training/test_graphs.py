@@ -159,13 +159,21 @@ def test_tallies_count_replays(root, fake, monkeypatch):
 
 
 def test_tasks_that_wait_for_the_host_are_not_captured(root, fake, monkeypatch):
+    streams: list[Any] = []
+
+    def entered(stream: Any) -> Any:
+        streams.append(stream)
+        return nullcontext()
+
     monkeypatch.setattr(graphs, "watch", lambda work: (work(), True))
+    monkeypatch.setattr(torch.cuda, "stream", entered)
     task = built(MORPHOLOGY, root)
     config = task.config.training
     take = updates(task, build_optimizer(config, task.model.parameters()), config)
     for _ in range(6):
         take(cut(task.batches(0)[0], 5))
     assert fake.captured == 0
+    assert len(streams) == 6  # all updates are on one stream
 
 
 @pytest.mark.parametrize("waits", [True, False])
