@@ -28,7 +28,8 @@ def shared_card() -> Iterator[None]:
     if _PLACES[0] in os.environ:
         yield
         return
-    with TemporaryDirectory(prefix="repro-mps-") as folder:
+    # The daemon may still write to its folder while that is removed.
+    with TemporaryDirectory(prefix="repro-mps-", ignore_cleanup_errors=True) as folder:
         places = dict.fromkeys(_PLACES, folder)
         reason = _control(["-d"], "", places)
         if reason is not None:

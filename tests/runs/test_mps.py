@@ -1,6 +1,8 @@
 """A private MPS daemon around the runs that share a card, by a fake of its control program."""
 
+import errno
 import os
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,6 +40,21 @@ def test_a_daemon_lives_as_long_as_the_block(control):
     ]  # fmt: skip
     assert PIPE not in os.environ
     assert not folder.exists()
+
+
+def test_a_daemon_that_ends_late_does_not_end_the_runs(control, monkeypatch):
+    """It may write to its folder after it has answered."""
+    removed: list[Any] = []
+
+    def refused(path: Any, **_: Any) -> None:
+        removed.append(path)
+        raise OSError(errno.ENOTEMPTY, "Directory not empty", str(path))
+
+    monkeypatch.setattr(tempfile, "tempdir", str(control.parent))
+    monkeypatch.setattr(os, "rmdir", refused)
+    with shared_card():
+        assert not removed
+    assert len(removed) == 1
 
 
 @pytest.mark.parametrize("cards", ["2", None])
