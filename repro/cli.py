@@ -250,7 +250,13 @@ def _settings(metavar: str, help: str) -> Callable[[_Command], _Command]:
     return _argument("settings", help, nargs="*", default=[], metavar=metavar)
 
 
+def _names(text: str) -> list[str]:
+    return next(csv.reader([text])) or [""]
+
+
 _JSON = _argument("--json", "print JSON (docs/scripting.md)")
+_COLUMNS = _argument("--columns", "only these columns, separated by commas; quote a name that "
+                     "contains a comma", type=_names)  # fmt: skip
 
 
 @_argument("--dry-run", "list the runs and stop")
@@ -258,8 +264,7 @@ _JSON = _argument("--json", "print JSON (docs/scripting.md)")
 @_argument("--list", "list the artefacts and stop")
 @_argument("--fresh", "repeat runs of earlier versions")
 @_argument("--yes", "do not ask before everything is run")
-@_argument("--columns", "only these columns, separated by commas; quote a name that contains a "
-           "comma", default=None)  # fmt: skip
+@_COLUMNS
 @_settings("ARTEFACT|PAPER|KEY=VALUE", "for example peters2019/table1, or peters2019; "
            "default: all. scale (default demo), and any override, hydra/launcher=... "
            "among them")  # fmt: skip
@@ -272,7 +277,7 @@ def reproduce(parsed: argparse.Namespace) -> int:
             print(f"{name:24} {load_experiment(name).title}")
         return 0
     names, scale, overrides = _chosen(parsed.settings)
-    columns = None if parsed.columns is None else next(csv.reader([parsed.columns])) or [""]
+    columns = parsed.columns
 
     from repro.runs.launch import print_failures
     from repro.runs.reproduce import reproduce
@@ -350,6 +355,7 @@ def report(parsed: argparse.Namespace) -> int:
 
 
 @_argument("--fresh", "count runs of earlier versions as to do")
+@_COLUMNS
 @_JSON
 @_settings("ARTEFACT|KEY=VALUE", "as for reproduce")
 def plan(parsed: argparse.Namespace) -> int:
@@ -358,7 +364,7 @@ def plan(parsed: argparse.Namespace) -> int:
 
     from repro.runs.plan import described, plan, print_plan
 
-    found = plan(names, scale, overrides, parsed.fresh)
+    found = plan(names, scale, overrides, parsed.fresh, parsed.columns)
     _show(parsed, described(*found), lambda _facts: print_plan(*found))
     return 0
 

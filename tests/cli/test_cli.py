@@ -149,8 +149,9 @@ def test_columns_with_commas_stand_in_quotes(capsys):
     assert "column" not in capsys.readouterr().err  # the name is known, the seed is not
 
 
-def test_a_column_has_a_name(capsys):
-    assert main(["reproduce", "peters2019/table1", "--columns", "", "--dry-run"]) == 2
+@pytest.mark.parametrize("command", [["reproduce", "--dry-run"], ["plan"]])
+def test_a_column_has_a_name(command, capsys):
+    assert main([*command, "peters2019/table1", "--columns", ""]) == 2
     assert "no column ''" in capsys.readouterr().err
 
 

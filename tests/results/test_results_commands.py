@@ -473,6 +473,13 @@ def test_a_plan_names_missing_data_and_unknown_artefacts(tmp_path, capsys):
     assert main(["plan", "peters2019/nothing", *where]) == 2
 
 
+def test_a_plan_is_that_of_some_columns(tmp_path, capsys):
+    where = f"results_dir={tmp_path}"
+    for columns, runs in ([], 20), (["--columns", "en"], 10):
+        assert main(["plan", "niculae2018/table1", *columns, "--json", where]) == 0
+        assert json.loads(capsys.readouterr().out)["to_do"] == runs
+
+
 def test_a_plan_is_that_of_any_launcher(tmp_path):
     where = f"results_dir={tmp_path}"
     plans = [
