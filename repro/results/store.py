@@ -331,14 +331,29 @@ def publish(results_dir: Path, record: Record) -> Path:
     """Write the record of a finished run to the records of its scale and return its path.
 
     Its statistics are copied beside the records: they hold sums of each example and no text, and
-    paired tests need them when the folder is gone.
+    paired tests need them when the folder is gone. A warning says which record is replaced if its
+    commit, device or metrics differ: the run was repeated, since its folder was gone or damaged.
     """
     place = results_dir, record.scale, record.run_id
-    statistics = run_folder(*place).statistics
+    path, statistics = record_path(*place), run_folder(*place).statistics
+    with suppress(DamagedFileError, ResultsError):  # no record that could be lost
+        before = read_record(path)
+        known, new = _compared(before), _compared(record)
+        if differs := [name for name in known if known[name] != new[name]]:
+            _log.warning(
+                "%s: the record of commit %s is replaced by one of commit %s; other %s",
+                path, before.commit, record.commit, ", ".join(differs),
+            )  # fmt: skip
     if statistics.exists():
         atomic_write_bytes(statistics_path(*place), statistics.read_bytes())
-    atomic_write_text(record_path(*place), record.to_json() + "\n")
-    return record_path(*place)
+    atomic_write_text(path, record.to_json() + "\n")
+    return path
+
+
+def _compared(record: Record) -> dict[str, Any]:
+    """Return what a repeated run may change, but for what a clock measured."""
+    scores = {name: one for name, one in record.metrics.items() if not name.startswith("train/")}
+    return {"commit": record.commit, "device": record.device, "metrics": scores}
 
 
 def publish_again(folder: RunFolder) -> None:

@@ -3,6 +3,7 @@ import logging
 import math
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,6 +37,31 @@ def test_records_round_trip(tmp_path, make_record):
     before = paths[0].read_bytes()
     publish(tmp_path, run)
     assert paths[0].read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "differs"),
+    [
+        ({"commit": "fedcba9"}, "commit"),
+        ({"device": "cuda", "metrics": {"test/accuracy": 94.0}}, "device, metrics"),
+        ({"metrics": {"test/accuracy": 94.25, "train/tokens_per_second": 2.0}}, None),
+        ({"wall_time": 1.0, "finished": ""}, None),
+    ],
+)
+def test_a_record_that_is_replaced_by_another_is_named(
+    changes, differs, tmp_path, make_record, caplog
+):
+    metrics = {"test/accuracy": 94.25, "train/tokens_per_second": 1.0}
+    first = make_record(metrics=metrics, signatures=dict.fromkeys(metrics, ""))
+    second = replace(first, **changes)
+    path = publish(tmp_path, first)
+    assert publish(tmp_path, second) == path
+    assert read_record(path) == second
+    warned = [
+        f"{path}: the record of commit {first.commit} is replaced by one of commit "
+        f"{second.commit}; other {differs}"
+    ]
+    assert caplog.messages == (warned if differs else [])
 
 
 def test_settings_and_overrides_are_those_of_the_run(make_record):
