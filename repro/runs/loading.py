@@ -152,18 +152,22 @@ def _folder(run: str, root: Path) -> RunFolder:
     """Find the folder of a run that has weights."""
     is_folder = (Path(run) / "config.yaml").is_file()
     found = RunFolder(Path(run).resolve()) if is_folder else find_run(root, run)
+    reopened = ""
     if isinstance(found, RunFolder):
         if found.model.exists():
             return found
         if not found.record.exists():
             raise ResultsError(f"run {found.run_id} has no weights yet: it has not ended")
+        if found.done.exists():  # while it does, the command says that the run is done
+            reopened = f"delete {found.done}, and "
         found = found.read_record()
     if found.members:
         raise ResultsError(
             f"{found.run_id} is an ensemble; predict with one of {', '.join(found.members)}"
         )
     raise ResultsError(
-        f"the weights of run {found.run_id} are not here; this command trains them: {found.command}"
+        f"the weights of run {found.run_id} are not here; {reopened}this command trains them: "
+        f"{found.command}"
     )
 
 

@@ -208,6 +208,20 @@ def test_missing_weights_name_the_command_that_trains_them(folder, tmp_path):
             shutil.copytree(folder.path, found, ignore=ignored)
 
 
+def test_the_advice_for_removed_weights_trains_them(folder, tmp_path):
+    copied = RunFolder(tmp_path / folder.path.relative_to(folder.path.parents[2]))
+    shutil.copytree(folder.path, copied.path)
+    copied.remove_weights()
+    command = [*copied.read_record().overrides, "hardware=cpu", f"results_dir={tmp_path}"]
+    assert execute(locate(compose_run(command), command)).status == "skipped"
+    with pytest.raises(ResultsError) as refused:
+        repro.load(copied.path)
+    assert f"; delete {copied.done}, and this command trains them: repro" in str(refused.value)
+    copied.done.unlink()
+    assert execute(locate(compose_run(command), command)).status == "done"
+    assert repro.load(copied.path).run_id == folder.run_id
+
+
 @pytest.mark.parametrize("name", ["config.yaml", "preparation.json", "model.safetensors"])
 @pytest.mark.parametrize("checksums", [True, False])
 def test_a_damaged_file_of_a_copied_folder_is_named(folder, tmp_path, capsys, name, checksums):
