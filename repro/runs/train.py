@@ -169,6 +169,9 @@ def _train_once(
     if (taken := _take_over_training(run, device)) is not None:
         progress, trained = taken
     if distributed.same(taken is None):
+        # If weights were removed, no run may take over those in progress as if they were the ended
+        # ones that this file describes.
+        folder.training.unlink(missing_ok=True)
         with closing(LOGGERS[config.logger.name](folder.path)) as logger:
 
             def on_row(row: dict[str, Any]) -> None:

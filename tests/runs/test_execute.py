@@ -210,6 +210,18 @@ def test_tensorboard_files_are_written(tiny):
     assert list((folder.path / "tensorboard").glob("events*"))
 
 
+def test_weights_in_progress_are_not_those_of_an_ended_training(tiny, monkeypatch):
+    folder = executed(compose_run(tiny))
+    folder.remove_weights()
+    folder.done.unlink()
+    with monkeypatch.context() as patched:
+        patched.setattr("repro.runs.train.fit", _broken)
+        assert execute(locate(compose_run(tiny))).status == "failed"
+    assert folder.read_training() == {}
+    assert folder.read_history()  # of the training before
+    assert len(executed(compose_run(tiny)).read_history()) == 2
+
+
 def test_history_is_one_row_for_each_epoch_after_an_interruption(tiny, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("repro.runs.train.evaluate_best", _broken)
