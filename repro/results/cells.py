@@ -229,12 +229,8 @@ class Archive:
             if one[0].column in shown:
                 members[one[0].row, one[0].column].append(one)
         for runs in members.values():
-            names, run = sorted(record.run_id for _, record in runs), runs[0][0]
-            known += [
-                (run, record)
-                for record in self.records
-                if record.kind == "ensemble" and sorted(record.members) == names
-            ]
+            ensembles = self.ensembles_of(record for _, record in runs)
+            known += [(runs[0][0], ensemble) for ensemble in ensembles]
         measured = [
             Measurement.of(record, metric, run)
             for run, record in known
@@ -242,6 +238,15 @@ class Archive:
         ]
         self._measured[experiment.name] = measured
         return measured
+
+    def ensembles_of(self, members: Iterable[Record]) -> list[Record]:
+        """Return the records of ensembles that have exactly these members."""
+        names = sorted(member.run_id for member in members)
+        return [
+            record
+            for record in self.records
+            if record.kind == "ensemble" and sorted(record.members) == names
+        ]
 
     def _warn_of_corpora(
         self, experiment: Experiment, found: Mapping[PlannedRun, Record | None]

@@ -357,8 +357,10 @@ def outcome_of(job: Job, was_done: bool = False) -> Outcome:
     return job.outcome("open", "the run did not finish")
 
 
-def print_plan(jobs: Sequence[Job]) -> None:
+def print_plan(jobs: Sequence[Job], repeat: bool = False) -> None:
     """Print the runs of a sweep with their statuses.
+
+    With ``repeat``, runs that are done lack files that something needs, and are queued again.
 
     Raises:
         ConfigError: the name of a choice does not exist.
@@ -369,10 +371,11 @@ def print_plan(jobs: Sequence[Job]) -> None:
 
         for job in jobs:
             check_choices(job.config)
-    labels, statuses = labels_of(jobs), [run_state(job.folder) for job in jobs]
+    labels, queued = labels_of(jobs), ("absent", "done") if repeat else ("absent",)
+    states = [run_state(job.folder) for job in jobs]
+    statuses = ["queued" if state in queued else state for state in states]
     for job, status in zip(jobs, statuses, strict=True):
-        shown = "queued" if status == "absent" else status
-        print(f"{job.run_id}  {shown:11}  {labels[job.run_id]}")
+        print(f"{job.run_id}  {status:11}  {labels[job.run_id]}")
     print(f"{counted(len(jobs), 'run')}, {statuses.count('done')} of them done")
 
 

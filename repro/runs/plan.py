@@ -93,6 +93,7 @@ def plan(
     plans, every = [], dict[str, RunConfig]()
     for name, runs in planned.items():
         done, todo, reasons = set[str](), dict[str, RunConfig](), dict[str, str]()
+        again = set[str]()  # what one cell needs again, another one may have
         recorded = archive.find_all(runs)
         for run, found in finished(archive, runs, whole).items():
             if found is not None:
@@ -101,12 +102,14 @@ def plan(
             config = composed(run.overrides)
             key = str(settings(config))
             todo[key], reasons[key] = config, "new"
-            if recorded[run] is not None:
+            if (record := recorded[run]) is not None:
+                again.add(record.run_id)
                 reasons[key] = "without a complete folder"
             elif (other := any_run.find(run)) is not None:
                 earlier = fresh and other.epoch != NUMERIC_EPOCH
                 reasons[key] = "of an earlier version" if earlier else "of another corpus content"
-        plans.append(ArtefactPlan(name, len(done), (*todo.values(),), Counter(reasons.values())))
+        number = len(done - again)
+        plans.append(ArtefactPlan(name, number, (*todo.values(),), Counter(reasons.values())))
         every |= todo
     if any(config.precision == "bf16" for config in every.values()):
         from repro.runs.device import warn_of_precision  # imports PyTorch

@@ -1,6 +1,7 @@
 """Artefacts of the papers, from their experiment files to the report."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,8 +15,9 @@ from repro.errors import DataError
 from repro.results import Archive, Record, RunFolder, figure_path, require_writable, run_folder
 from repro.results.cells import following_runs
 from repro.runs.environment import describe_versions, source_commit
-from repro.runs.job import Outcome, corpus_at_hand, is_finished, locate
+from repro.runs.job import Job, Outcome, corpus_at_hand, is_finished, locate
 from repro.runs.launch import distinct, launcher_of, prepare_jobs, print_plan, run_jobs
+from repro.runs.locking import RunBusyError, run_lock
 from repro.runs.own_examples import write_own_examples
 
 
@@ -23,7 +25,8 @@ from repro.runs.own_examples import write_own_examples
 class Reproduction:
     """Outcome of a reproduction: the outcomes of its runs, and the report that shows them.
 
-    There is no report if runs were only listed or submitted.
+    Of ensembles, only those that failed have an outcome. There is no report if runs were only
+    listed or submitted.
     """
 
     outcomes: list[Outcome]
@@ -81,8 +84,9 @@ def reproduce(
             named = zip(prepared, labels.values(), strict=True)
             jobs = distinct([replace(job, label=label) for job, label in named])
             if dry_run:
-                print_plan(jobs)
+                print_plan(jobs, repeat=True)
                 return Reproduction([])
+            _reopen_without_weights(jobs)
             outcomes += run_jobs(jobs, launcher, master)
             left = any(outcome.status == "open" for outcome in outcomes)
             if left and master.hydra.launcher.get("detach", False):
@@ -92,10 +96,14 @@ def reproduce(
             if experiment.computed:
                 origin = Origin(describe_versions(), source_commit())
                 export_figure_data(archive, experiment, origin=origin)
-            for runs in work.ensembles(experiment):
+            for runs in work.ensembles(experiment, archive):
                 members = [locate(compose_run([*run.overrides, *extra])) for run in runs]
                 if all(member.folder.status == "done" for member in members):
-                    evaluate_ensemble(members, f"repro reproduce {experiment.name} scale={scale}")
+                    command = f"repro reproduce {experiment.name} scale={scale}"
+                    outcome = evaluate_ensemble(members, command)
+                    if outcome.status == "failed":
+                        cell = f"{experiment.name}: {runs[0].row}, {runs[0].column}"
+                        outcomes.append(replace(outcome, label=cell))
         # With the records of the ensembles.
         archive = Archive(results_dir, scale, changes, corpus_at_hand=corpora)
         write_own_examples(archive, names)
@@ -170,13 +178,11 @@ class _Work:
             for experiment, runs in zip(self.experiments, more, strict=True):
                 self.plans[experiment.name] += runs
 
-    def ensembles(self, experiment: Experiment) -> Iterator[list[PlannedRun]]:
-        """Yield the members of each ensemble that a cell shows, if all of them have records."""
-        plan = self.plans[experiment.name]
-        shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
-        for cell in dict.fromkeys((run.row, run.column) for run in plan if run.column in shown):
-            runs = [run for run in plan if (run.row, run.column) == cell]
-            if all(self.found[run] for run in runs):
+    def ensembles(self, experiment: Experiment, archive: Archive) -> Iterator[list[PlannedRun]]:
+        """Yield the members of each ensemble to make, if all of them have records."""
+        found = {run: self.found[run] for run in self.plans[experiment.name]}
+        for runs in _ensembles_to_make(archive, found, lambda path: is_finished(RunFolder(path))):
+            if all(found[run] for run in runs):
                 yield runs
 
 
@@ -185,17 +191,20 @@ def finished(
 ) -> dict[PlannedRun, Record | None]:
     """Find the recorded runs of an artefact; None where files that it needs are missing.
 
-    A figure without data needs what it reads of its runs, an ensemble the folders of its members.
-    The files of a folder that exists must be undamaged.
+    A figure without data needs what it reads of its runs, an ensemble without a record the weights
+    of its members. The files of a folder that exists must be undamaged.
     """
+    found = archive.find_all(runs)
+    to_make = _ensembles_to_make(archive, found, is_whole)
+    members = {run for ensemble in to_make for run in ensemble}
 
     def suffices(run: PlannedRun, record: Record) -> bool:
         folder = run_folder(archive.results_dir, archive.scale, record.run_id)
+        if run in members and not folder.model.exists():
+            return False
         if folder.path.exists():
             return is_whole(folder.path)
         experiment = load_experiment(run.experiment)
-        if any(c.aggregate == "ensemble" for c in experiment.columns if c.name == run.column):
-            return False
         drawn = figure_path(archive.results_dir, archive.scale, run.experiment, "json").exists()
         if experiment.drawing is None or drawn:
             return True
@@ -205,5 +214,38 @@ def finished(
 
     return {
         run: record if record is not None and suffices(run, record) else None
-        for run, record in archive.find_all(runs).items()
+        for run, record in found.items()
     }
+
+
+def _ensembles_to_make(
+    archive: Archive,
+    found: Mapping[PlannedRun, Record | None],
+    is_whole: Callable[[Path], bool],
+) -> list[list[PlannedRun]]:
+    """Return the members of each ensemble that an artefact shows and that has no record.
+
+    A record counts without a folder; the files of a folder that exists must be undamaged.
+    """
+    cells = defaultdict[tuple[str, str], list[PlannedRun]](list)
+    for run in found:
+        columns = load_experiment(run.experiment).columns
+        if any(c.aggregate == "ensemble" for c in columns if c.name == run.column):
+            cells[run.row, run.column].append(run)
+
+    def is_made(runs: Sequence[PlannedRun]) -> bool:
+        members = [record for run in runs if (record := found[run]) is not None]
+        made = archive.ensembles_of(members) if len(members) == len(runs) else []
+        folders = (run_folder(archive.results_dir, archive.scale, one.run_id) for one in made)
+        return any(not one.path.exists() or is_whole(one.path) for one in folders)
+
+    return [runs for runs in cells.values() if not is_made(runs)]
+
+
+def _reopen_without_weights(jobs: Sequence[Job]) -> None:
+    """Withdraw ``DONE`` of runs whose weights were removed, so that they are trained again."""
+    for job in jobs:
+        if job.folder.status == "done" and not job.folder.model.exists():
+            with suppress(RunBusyError), run_lock(job.folder.path):
+                if not job.folder.model.exists():  # or another process has trained it meanwhile
+                    job.folder.done.unlink(missing_ok=True)

@@ -4,6 +4,7 @@ import logging
 import shlex
 import shutil
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
@@ -27,7 +28,7 @@ from repro.results import Record, ResultsError, RunFolder, list_runs, publish, r
 from repro.results.record import REPLACED
 from repro.runs.device import describe_device, kernels_in_use, prepare_device
 from repro.runs.environment import describe_versions, enough_memory, source_commit
-from repro.runs.job import Job, is_finished, locate, logged
+from repro.runs.job import Job, Outcome, is_finished, locate, logged
 from repro.runs.locking import announce, run_lock
 from repro.tasks import EnsembleEvaluation, Predictor, Task, task_spec
 from repro.tasks.instantiate import check_choices
@@ -297,8 +298,10 @@ def ensemble_evaluation(task: str) -> EnsembleEvaluation:
     return found
 
 
-def evaluate_ensemble(members: Sequence[Job], command: str) -> RunFolder:
+def evaluate_ensemble(members: Sequence[Job], command: str) -> Outcome:
     """Evaluate finished runs that differ in their seed only as one model, unless that was done.
+
+    A failure leaves its traceback in the folder of the ensemble.
 
     Raises:
         ValueError: a member is not done.
@@ -308,24 +311,28 @@ def evaluate_ensemble(members: Sequence[Job], command: str) -> RunFolder:
         raise ValueError(f"these members are not done: {', '.join(waiting)}")
     names, config = [member.run_id for member in members], members[0].config
     folder = run_folder(config.results_path, config.scale.name, ensemble_id(names))
-    if is_finished(folder):
-        return folder
     ensemble = Job(config, members[0].corpus, folder)
+    if is_finished(folder):
+        return ensemble.outcome("skipped")
     with run_lock(folder.path, announce):
         folder.reopen_if_damaged()
         if folder.status == "done":  # by another process, before the lock was free
-            return folder
-        started = time.monotonic()
-        device = prepare_device(config)
-        environment = begin(ensemble, device, command)
-        tasks = []
-        for member in members:
-            task = build_task(member.config, device)
-            require_corpus(member)
-            load_weights(member.folder.verified(member.folder.model), task.model)
-            task.model.eval()
-            tasks.append(task)
-        scores = ensemble_evaluation(config.task.name)(tasks, folder)
-        seconds = time.monotonic() - started
-        finish(ensemble, scores, environment, seconds, {"members": names}, names)
-    return folder
+            return ensemble.outcome("skipped")
+        try:
+            started = time.monotonic()
+            device = prepare_device(config)
+            environment = begin(ensemble, device, command)
+            tasks = []
+            for member in members:
+                task = build_task(member.config, device)
+                require_corpus(member)
+                load_weights(member.folder.verified(member.folder.model), task.model)
+                task.model.eval()
+                tasks.append(task)
+            scores = ensemble_evaluation(config.task.name)(tasks, folder)
+            seconds = time.monotonic() - started
+            finish(ensemble, scores, environment, seconds, {"members": names}, names)
+        except Exception as error:
+            folder.mark_failed(traceback.format_exc())
+            return ensemble.outcome("failed", f"{type(error).__name__}: {error}")
+        return ensemble.outcome("done")

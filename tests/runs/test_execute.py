@@ -1,6 +1,7 @@
 import json
 import math
 import os
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,6 @@ from executed import executed
 from safetensors.torch import load_file
 from stored_statistics import untimed
 
-from repro.checksums import DamagedFileError
 from repro.config.compose import compose_run
 from repro.data.sigmorphon import load
 from repro.evaluation.metrics import METRICS
@@ -251,11 +251,17 @@ def test_a_process_that_died_after_the_end_of_its_run_did_not_fail_it(tmp_path, 
     assert run.folder.status == outcome.status
 
 
-def test_an_ensemble_of_damaged_weights_is_refused(tiny):
+def test_an_ensemble_of_damaged_weights_fails(tiny):
     member = locate(compose_run(tiny))
     assert execute(member).status == "done"
-    content = bytearray(member.folder.model.read_bytes())
-    content[-1] ^= 1
-    member.folder.model.write_bytes(content)
-    with pytest.raises(DamagedFileError, match=r"model\.safetensors"):
-        evaluate_ensemble([member], "command")
+    weights = member.folder.model.read_bytes()
+    member.folder.model.write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
+    outcome = evaluate_ensemble([member], "command")
+    assert outcome.status == "failed"
+    assert re.match(r"DamagedFileError: .*model\.safetensors", outcome.error)
+    folder = RunFolder(outcome.folder)
+    assert (folder.status, folder.error) == ("failed", f"repro.checksums.{outcome.error}")
+    member.folder.model.write_bytes(weights)
+    assert evaluate_ensemble([member], "command").status == "done"
+    assert evaluate_ensemble([member], "command").status == "skipped"
+    assert not folder.traceback.exists()

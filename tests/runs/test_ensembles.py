@@ -1,0 +1,152 @@
+"""Ensembles of an artefact: what they need, what a plan says of it, and how they fail."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from repro.cli import main
+from repro.results import (
+    Record,
+    RunFolder,
+    list_runs,
+    read_records,
+    record_path,
+    run_folder,
+    runs_dir,
+)
+from repro.runs import train
+from repro.runs.plan import plan
+from repro.runs.reproduce import reproduce
+
+NAME = "paper2020/table8"
+TABLE = """\
+kind: table
+title: "Inflection, and ensembles"
+place: "Table 8"
+base: [task=morphology, task.setting=medium]
+seeds: [1, 2]
+rows: [{name: loss, values: {softmax: [loss=cross_entropy], entmax: [loss=entmax]}}]
+metric: test/accuracy
+columns: [{name: models, values: {"(avg.)": [], "(ens.)": [aggregate=ensemble]}}]
+scales: {demo: {}}
+"""
+RUNS, ENSEMBLES = 4, 2
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of the table, not to be changed."""
+    return tmp_path_factory.mktemp("made")
+
+
+@pytest.fixture
+def results(
+    made: Path, tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """Overrides of the table, which is made in their results folder."""
+    file = tmp_path / f"extension/experiments/{NAME}.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(TABLE, encoding="utf-8")
+    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path / "extension"))
+    if not any(made.iterdir()):
+        done = reproduce([NAME], "demo", [*tiny[1:], f"results_dir={made}"])
+        assert [one.status for one in done.outcomes] == ["done"] * RUNS
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return tiny
+
+
+def planned(results: list[str]) -> tuple[int, int, dict[str, int]]:
+    """Numbers of runs done and to do, and the reasons."""
+    ((artefact,), estimate) = plan([NAME], "demo", results)
+    assert len(artefact.todo) == estimate.to_do
+    return artefact.done, len(artefact.todo), dict(artefact.reasons)
+
+
+def ensembles(results_dir: Path) -> list[Record]:
+    return [one for one in read_records(results_dir, "demo") if one.kind == "ensemble"]
+
+
+def members(results_dir: Path) -> list[RunFolder]:
+    """Folders of all runs, ensembles left out."""
+    names = {one.run_id for one in ensembles(results_dir)}
+    return [folder for folder in list_runs(results_dir, "demo") if folder.run_id not in names]
+
+
+def test_recorded_ensembles_need_no_folder(results, tmp_path):
+    shutil.rmtree(runs_dir(tmp_path, "demo"))
+    assert planned(results) == (RUNS, 0, {})
+    assert reproduce([NAME], "demo", results).outcomes == []
+    assert list_runs(tmp_path, "demo") == []
+
+
+def test_an_ensemble_of_other_members_is_another(results, tmp_path):
+    before = ensembles(tmp_path)
+    assert len(before) == ENSEMBLES
+    shutil.rmtree(runs_dir(tmp_path, "demo"))
+    record_path(tmp_path, "demo", before[0].members[0]).unlink()
+    reasons = {"new": 1, "without a complete folder": 1}  # the other member, for the new ensemble
+    assert planned(results) == (RUNS - 2, 2, reasons)
+
+
+def test_a_damaged_ensemble_is_made_again(results, tmp_path):
+    one, _ = ensembles(tmp_path)
+    folder = run_folder(tmp_path, "demo", one.run_id)
+    folder.statistics.write_bytes(b"")
+    assert reproduce([NAME], "demo", results).outcomes == []
+    assert (folder.status, folder.damaged_files()) == ("done", [])
+    assert ensembles(tmp_path)[0].metrics == one.metrics
+
+
+def test_members_without_weights_are_trained_for_an_ensemble_to_make(results, tmp_path, capsys):
+    for folder in members(tmp_path):
+        folder.remove_weights()
+    assert planned(results) == (RUNS, 0, {})  # the ensembles are recorded
+    lost, kept = ensembles(tmp_path)
+    record_path(tmp_path, "demo", lost.run_id).unlink()
+    shutil.rmtree(runs_dir(tmp_path, "demo") / lost.run_id)
+    assert planned(results) == (RUNS - 2, 2, {"without a complete folder": 2})
+    reproduce([NAME], "demo", results, dry_run=True)
+    *listed, total = capsys.readouterr().out.splitlines()
+    assert {tuple(line.split()[:2]) for line in listed} == {(m, "queued") for m in lost.members}
+    assert total == "2 runs, 0 of them done"
+    done = reproduce([NAME], "demo", results)
+    assert {one.run_id: one.status for one in done.outcomes} == dict.fromkeys(lost.members, "done")
+    again = {one.run_id: one for one in ensembles(tmp_path)}
+    assert again.keys() == {lost.run_id, kept.run_id}
+    assert again[lost.run_id].metrics == lost.metrics
+    assert planned(results) == (RUNS, 0, {})
+    assert [f.run_id for f in members(tmp_path) if not f.model.exists()] == sorted(kept.members)
+
+
+def test_an_ensemble_that_fails_stops_neither_the_others_nor_the_report(
+    results, tmp_path, monkeypatch, capsys
+):
+    before = ensembles(tmp_path)
+    for one in before:
+        record_path(tmp_path, "demo", one.run_id).unlink()
+        shutil.rmtree(runs_dir(tmp_path, "demo") / one.run_id)
+    evaluation, calls = train.ensemble_evaluation, list[str]()
+
+    def first_fails(task: str) -> object:
+        calls.append(task)
+        if len(calls) == 1:
+            raise RuntimeError("no memory left")
+        return evaluation(task)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(train, "ensemble_evaluation", first_fails)
+        assert main(["reproduce", NAME, *results]) == 1
+    printed = capsys.readouterr()
+    (made,) = ensembles(tmp_path)
+    (failed,) = [one for one in before if one.run_id != made.run_id]
+    folder = run_folder(tmp_path, "demo", failed.run_id)
+    assert folder.status == "failed"
+    for text in (f"{failed.run_id}  {NAME}: softmax, (ens.)", "RuntimeError: no memory left"):
+        assert text in printed.err
+    report = Path(printed.out.split()[-1])
+    assert failed.run_id in report.read_text(encoding="utf-8")
+
+    assert reproduce([NAME], "demo", results).outcomes == []
+    assert folder.status == "done"
+    assert [one.metrics for one in ensembles(tmp_path)] == [one.metrics for one in before]
