@@ -17,6 +17,8 @@ from repro.results.record import from_dict
 
 SEED = "seed"
 _HYDRA = re.compile(r"hydra[./]")
+_READ = (SEARCH_PATH, "data_dir")
+"""Keys of folders that a sweep reads: with others the same settings give other runs."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,11 @@ def swept(
     pairs = ([item.split("=", 1) for item in one if "=" in item] for one in overrides)
     typed = [
         # What else belongs to Hydra says how a sweep is run.
-        {k: v for k, v in one if k == SEARCH_PATH or (changes_numbers(k) and not _HYDRA.match(k))}
+        {
+            k: v
+            for k, v in one
+            if k.lstrip("+") in _READ or (changes_numbers(k) and not _HYDRA.match(k))
+        }
         for one in pairs
     ]
 

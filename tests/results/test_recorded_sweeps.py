@@ -73,6 +73,23 @@ def test_a_sweep_replaces_no_runs_of_another_one_of_its_name(tmp_path):
     refuse_other_runs(tmp_path, swept(RUNS[1:], "bcd", "full", "s"))
 
 
+def test_a_sweep_of_other_data_is_another_sweep(tmp_path):
+    own = ["data.generated=false", "data.folder=mine"]
+
+    def sweep_of(folder: str, runs: str, name: str | None):  # type: ignore[no-untyped-def]
+        typed = [[*own, f"data_dir={folder}", f"seed={seed}"] for seed in (1, 2)]
+        return swept(typed, runs, "demo", name)
+
+    first = sweep_of("/A", "ab", "own")
+    assert first.command == f"repro run -m {' '.join(own)} data_dir=/A seed=1,2 name=own"
+    write_sweep(tmp_path, first)
+    with pytest.raises(ResultsError, match=r"with other runs, .* data_dir=/A "):
+        refuse_other_runs(tmp_path, sweep_of("/B", "cd", "own"))
+    assert sweep_of("/A", "ab", None).name != sweep_of("/B", "cd", None).name
+    both = swept([["seed=1", "+data_dir=/A"], ["seed=1", "+data_dir=/B"]], "ac", "demo", None)
+    assert both.axes == {"+data_dir": ["/A", "/B"]}
+
+
 @pytest.mark.parametrize(
     "damage",
     [
