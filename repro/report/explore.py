@@ -179,9 +179,10 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
     that agree with ``filters``. Tests are read from the results where they are, and not added.
 
     Returns:
-        Values for JSON: ``runs``; ``settings`` that differ and ``metrics``, each with a value for
-        each run, null if a run has none; of the metrics ``differences`` from the first run,
-        ``best``, and the p-values of paired ``tests`` where both runs predicted the same examples.
+        Values for JSON: ``runs``; ``settings`` that differ (also the first digits of the corpus's
+        ``fingerprint``, and the numeric ``epoch``) and ``metrics``, each with a value for each run,
+        null if a run has none; of the metrics ``differences`` from the first run, ``best``, and the
+        p-values of paired ``tests`` where both runs predicted the same examples.
 
     Raises:
         ResultsError: neither names nor filters, fewer than two runs, or an identity that no run,
@@ -200,7 +201,11 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
     keys = dict.fromkeys(key for side in sides for key in side)
     settings = {key: [side.get(key) for side in sides] for key in keys}
     order = [key for key in dict.fromkeys([*varying(records), *settings]) if key in settings]
-    settings = {key: settings[key] for key in order if len({*map(text_of, settings[key])}) > 1}
+    settings = {key: settings[key] for key in order}
+    # Not settings, but they give other runs as well: the content of the corpus, and the code.
+    settings["fingerprint"] = [one.fingerprint[:12] for one in records]
+    settings["epoch"] = [one.epoch for one in records]
+    settings = {key: row for key, row in settings.items() if len({*map(text_of, row)}) > 1}
     first, metrics = records[0], dict[str, dict[str, Any]]()
     comparer = Comparer(folder, first.scale)
     named = dict.fromkeys(m for one in records for m in one.metrics if m.count("/") == 1)

@@ -336,6 +336,20 @@ def test_runs_of_equal_settings_are_compared(tmp_path, make_record, capsys):
     assert capsys.readouterr().out.startswith("no setting differs\n")
 
 
+def test_contents_of_a_corpus_and_epochs_of_the_code_are_compared(tmp_path, make_record, capsys):
+    where = f"results_dir={tmp_path}"
+    publish(tmp_path, make_record(run_id="one", epoch=6))
+    publish(tmp_path, make_record(run_id="two", epoch=6, fingerprint="a" * 64))
+    publish(tmp_path, make_record(run_id="three", epoch=7))
+    fingerprints = {"fingerprint": ["f" * 12, "a" * 12]}
+    for other, expected in (("two", fingerprints), ("three", {"epoch": [6, 7]})):
+        assert main(["compare", "one", other, "--json", where]) == 0
+        assert json.loads(capsys.readouterr().out)["settings"] == expected
+    assert main(["compare", "one", "two", "three", where]) == 0
+    settings = capsys.readouterr().out.partition("\n\n")[0]
+    assert [line.split()[0] for line in settings.splitlines()[1:]] == ["fingerprint", "epoch"]
+
+
 def test_runs_that_agree_with_filters_are_compared_with_the_first(results, capsys, monkeypatch):
     where = f"results_dir={results}"
     assert main(["compare", "mapping=softmax,entmax", "--json", where]) == 0
