@@ -24,7 +24,8 @@ _log = logging.getLogger(__name__)
 
 Status = Literal["done", "failed", "running", "absent"]
 _UNLISTED = (
-    ".", "lock", "checkpoint.pt", "progress.json", "tensorboard/", "wandb/", "DONE",
+    ".", "lock", "checkpoint.pt", "progress.json", "DONE",
+    "logged-", "curves.csv", "tensorboard/", "wandb/",
 )  # fmt: skip
 """Prefixes of paths without a checksum, since they may change after the run has finished."""
 

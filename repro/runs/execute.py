@@ -7,9 +7,9 @@ from contextlib import closing
 
 from repro.results import ResultsError, RunFolder
 from repro.results.store import publish_again, read_settings
-from repro.runs.job import Job, Outcome, is_finished, logged
+from repro.runs.job import Job, Outcome, is_finished
 from repro.runs.locking import RunBusyError, run_lock
-from repro.training.logger import LOGGERS
+from repro.training.logger import open_logger, unlogged
 
 _log = logging.getLogger(__name__)
 
@@ -66,13 +66,12 @@ def record_death(run: Job, reason: str) -> Outcome:
 
 
 def _log_history(run: Job) -> None:
-    """Write the history of a finished run to a logger that has not seen it."""
-    name, mark = run.config.logger.name, logged(run)
-    if name != "none" and not mark.exists():
-        with closing(LOGGERS[name](run.folder.path)) as logger:
-            for row in run.folder.read_history():
+    """Give the logger of a finished run the rows of its history that it has not seen."""
+    name, folder = run.config.logger.name, run.folder
+    if name != "none" and (rows := unlogged(name, folder.path, folder.read_history())):
+        with closing(open_logger(name, folder.path)) as logger:
+            for row in rows:
                 logger.log(row)
-        mark.touch()
 
 
 def _warn_of_examples(run: Job) -> None:

@@ -94,8 +94,3 @@ def is_finished(folder: RunFolder) -> bool:
     if damaged:
         _log.warning("%s: damaged (%s); the run is repeated", folder.path, ", ".join(damaged))
     return not damaged
-
-
-def logged(run: Job) -> Path:
-    """Return the path of the mark that the chosen logger has the whole history."""
-    return run.folder.path / f"logged-{run.config.logger.name}"

@@ -28,13 +28,13 @@ from repro.results import Record, ResultsError, RunFolder, list_runs, publish, r
 from repro.results.record import REPLACED
 from repro.runs.device import describe_device, kernels_in_use, prepare_device
 from repro.runs.environment import describe_versions, enough_memory, source_commit
-from repro.runs.job import Job, Outcome, is_finished, locate, logged
+from repro.runs.job import Job, Outcome, is_finished, locate
 from repro.runs.locking import announce, run_lock
 from repro.tasks import EnsembleEvaluation, Predictor, Task, task_spec
 from repro.tasks.instantiate import check_choices
 from repro.training import distributed
 from repro.training.checkpoint import TrainingProgress, load_weights
-from repro.training.logger import LOGGERS
+from repro.training.logger import open_logger, unlogged
 from repro.training.loop import FitPaths, Progress, fit
 from repro.training.seeding import seed_everything
 from repro.version import NUMERIC_EPOCH
@@ -173,7 +173,12 @@ def _train_once(
         # If weights were removed, no run may take over those in progress as if they were the ended
         # ones that this file describes.
         folder.training.unlink(missing_ok=True)
-        with closing(LOGGERS[config.logger.name](folder.path)) as logger:
+        name = config.logger.name
+        with closing(open_logger(name, folder.path)) as logger:
+
+            def on_start(begun: TrainingProgress) -> None:
+                for row in unlogged(name, folder.path, begun.history):
+                    logger.log(row)
 
             def on_row(row: dict[str, Any]) -> None:
                 folder.append_history(row)
@@ -181,9 +186,7 @@ def _train_once(
 
             files = FitPaths(folder.checkpoint, folder.model)
             with enough_memory(config, "training", "task", "model"):
-                progress = fit(task, config.training, files, on_row, show)
-        if config.logger.name != "none":
-            logged(run).touch()
+                progress = fit(task, config.training, files, on_row, show, on_start)
     folder.rewrite_history(progress.history)  # drops rows that a killed session wrote twice
     ended = {key: value for key, value in asdict(progress).items() if key != "history"}
     identity = {"training": run.training_id, "device": device, **trained}

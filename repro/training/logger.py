@@ -1,12 +1,12 @@
 """Loggers of training curves, which run in addition to ``history.jsonl``, and their registry."""
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from repro.atomic import atomic_path
+from repro.atomic import atomic_path, atomic_write_text
 from repro.config.errors import ConfigError, install
 
 Row = Mapping[str, Any]
@@ -91,6 +91,37 @@ LOGGERS: Mapping[str, Callable[[Path], CurveLogger]] = {
 
 They raise ``ConfigError`` if an optional package is not installed.
 """
+
+
+def open_logger(name: str, folder: Path) -> CurveLogger:
+    """Open a logger that notes the step of the last row it was given in the folder of a run.
+
+    Raises:
+        ConfigError: an optional package is not installed.
+    """
+    logger = LOGGERS[name](folder)
+    if name == "none":
+        return logger
+
+    def log(row: Row) -> None:
+        logger.log(row)
+        atomic_write_text(_mark(name, folder), str(row["step"]))
+
+    return CurveLogger(log, logger.close)
+
+
+def unlogged(name: str, folder: Path, history: Iterable[Row]) -> list[Row]:
+    """Return the rows of a history that come after the last one that the logger was given."""
+    mark = _mark(name, folder)
+    if not mark.exists():
+        return [*history]
+    last = mark.read_text(encoding="utf-8", errors="replace")
+    # Earlier versions left an empty mark once the logger had the whole history.
+    return [row for row in history if last.isdecimal() and row["step"] > int(last)]
+
+
+def _mark(name: str, folder: Path) -> Path:
+    return folder / f"logged-{name}"
 
 
 def numbers(row: Row) -> dict[str, float]:

@@ -378,6 +378,13 @@ def fit(
     files: FitPaths,
     on_row: Callable[[dict[str, Any]], None],
     on_step: Progress,
+    on_start: Callable[[TrainingProgress], None] | None = None,
 ) -> TrainingProgress:
-    """Train a task to the end of its schedule; see :class:`Fit`."""
-    return Fit(task, config, files, on_row, on_step).run()
+    """Train a task to the end of its schedule; see :class:`Fit`.
+
+    ``on_start`` is called with the progress that training starts from, before the first update.
+    """
+    training = Fit(task, config, files, on_row, on_step)
+    if on_start is not None:
+        on_start(training.progress)
+    return training.run()

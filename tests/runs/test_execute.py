@@ -51,9 +51,9 @@ def test_a_run_leaves_everything_that_is_needed_to_trust_it(folder):
     assert not folder.checkpoint.exists()
 
 
-def test_a_run_with_the_weights_of_another_gives_its_curves_to_a_logger(tiny):
-    penalties = [f"decoding.beam_size={value}" for value in (1, 2)]
-    first, second = (compose_run([*tiny, one, "logger=csv"]) for one in penalties)
+def test_a_run_with_the_weights_of_another_gives_its_curves_to_a_logger(summarizer):
+    sizes = [f"decoding.beam_size={value}" for value in (1, 2)]
+    first, second = (compose_run([*summarizer, one, "logger=csv"]) for one in sizes)
     for config in (first, second):
         folder = executed(config)
         lines = (folder.path / "curves.csv").read_text().splitlines()
