@@ -201,7 +201,7 @@ def _device(hardware: HardwareConfig) -> tuple[str, str]:
 
 def _kind_and_model(device: str) -> tuple[str, str]:
     """Parse the ``device`` of a record, such as ``cpu (AMD EPYC, threads: 1, AVX512)``."""
-    kind, _, described = device.partition(" (")
+    kind, _, described = device.partition(", training: ")[0].partition(" (")
     return kind, described.partition(", threads:")[0].removesuffix(")")
 
 

@@ -43,8 +43,8 @@ _log = logging.getLogger(__name__)
 
 _RUN = "run"
 """Message by which the first of several processes tells the others that a run follows."""
-_TRAINED_BY = ("commit", "versions")
-"""Fields of a record that may differ between a training and a run that takes it over."""
+_SESSION = ("commit", "versions", "device")
+"""Fields of a record in which the sessions of a training, and that which evaluates, may differ."""
 _PROGRESS_SECONDS = 3.0
 """Least time between two writes of ``progress.json``."""
 
@@ -106,10 +106,11 @@ def train_and_evaluate(run: Job) -> None:
             )
 
     distributed.same(_RUN)
-    progress, trained = _train_once(task, run, environment, show)
-    for key, before in trained.items():
-        if before != environment[key]:
-            environment[key] += f", training: {before}"
+    progress = _train_once(task, run, environment, show)
+    for key in _SESSION:
+        trained = " and ".join(dict.fromkeys(one[key] for one in progress.sessions))
+        if trained not in ("", environment[key]):  # checkpoints of earlier versions note none
+            environment[key] += f", training: {trained}"
     started = time.monotonic()
     distributed.same("weights")
     if isinstance(task, Predictor):
@@ -159,24 +160,20 @@ def evaluate_best(task: Task[Any], folder: RunFolder) -> dict[str, float]:
 
 def _train_once(
     task: Task[Any], run: Job, environment: Mapping[str, str], show: Progress
-) -> tuple[TrainingProgress, dict[str, str]]:
-    """Train, or copy the result of another run with the same training.
-
-    Returns:
-        The progress at the end of the training, and the commit and versions that it is of.
-    """
+) -> TrainingProgress:
+    """Train, or copy the result of another run with the same training."""
     folder, config, device = run.folder, run.config, environment["device"]
-    trained = {key: environment[key] for key in _TRAINED_BY}
-    if (taken := _take_over_training(run, device)) is not None:
-        progress, trained = taken
-    if distributed.same(taken is None):
+    progress = _take_over_training(run, device)
+    if distributed.same(progress is None):
         # If weights were removed, no run may take over those in progress as if they were the ended
         # ones that this file describes.
         folder.training.unlink(missing_ok=True)
-        name = config.logger.name
+        name, session = config.logger.name, {key: environment[key] for key in _SESSION}
         with closing(open_logger(name, folder.path)) as logger:
 
             def on_start(begun: TrainingProgress) -> None:
+                if not begun.finished and session not in begun.sessions:
+                    begun.sessions.append(session)
                 for row in unlogged(name, folder.path, begun.history):
                     logger.log(row)
 
@@ -187,21 +184,20 @@ def _train_once(
             files = FitPaths(folder.checkpoint, folder.model)
             with enough_memory(config, "training", "task", "model"):
                 progress = fit(task, config.training, files, on_row, show, on_start)
+    assert progress is not None
     folder.rewrite_history(progress.history)  # drops rows that a killed session wrote twice
     ended = {key: value for key, value in asdict(progress).items() if key != "history"}
-    identity = {"training": run.training_id, "device": device, **trained}
-    folder.write_training({**identity, "progress": ended})
-    return progress, trained
+    folder.write_training({"training": run.training_id, "device": device, "progress": ended})
+    return progress
 
 
-def _take_over_training(run: Job, device: str) -> tuple[TrainingProgress, dict[str, str]] | None:
+def _take_over_training(run: Job, device: str) -> TrainingProgress | None:
     """Copy the weights of a run of the same training on the same kind of device.
 
     A run whose training is damaged is named in a warning and passed over.
 
     Returns:
-        Progress of that training, and the commit and versions that it is of; None if there is none,
-        or if this run has begun its own.
+        Progress of that training; None if there is none, or if this run has begun its own.
     """
     if run.folder.checkpoint.exists():
         return None
@@ -216,9 +212,11 @@ def _take_over_training(run: Job, device: str) -> tuple[TrainingProgress, dict[s
                 progress = _ended_progress(other, ended)
                 with atomic_path(run.folder.model) as temporary:
                     shutil.copyfile(other.verified(other.model), temporary)
-                # Earlier versions noted them with the run only.
-                by = ended if "commit" in ended else other.read_environment()
-                return progress, {key: str(by.get(key, "")) for key in _TRAINED_BY}
+                if not progress.sessions:  # earlier versions noted one beside it, or with the run
+                    by = ended if "commit" in ended else other.read_environment()
+                    noted = {key: str(by.get(key, "")) for key in _SESSION}
+                    progress.sessions = [{**noted, "device": device}]
+                return progress
         except (DamagedFileError, ResultsError) as error:
             _log.warning("%s; the training of this run is not used", error)
     return None

@@ -43,6 +43,8 @@ class TrainingProgress:
     finished: bool = False  # whether the schedule has ended
     # Seconds, symbols and tallies of the first update of each session, which compiles kernels.
     warm_up: dict[str, float] = field(default_factory=dict)
+    # What describes the sessions that trained, each description once; empty if none was given.
+    sessions: list[dict[str, str]] = field(default_factory=list)
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Self:

@@ -408,7 +408,7 @@ def test_a_plan_counts_runs_and_estimates_their_cost(tmp_path, make_record, caps
 
 
 def test_a_plan_takes_times_from_other_processors_where_there_are_no_others(
-    tmp_path, make_record, capsys
+    tmp_path, make_record, monkeypatch, capsys
 ):
     name, where = "peters2019/figure6", [f"results_dir={tmp_path}", "hardware=cpu"]
     first = next(plan_runs(load_experiment(name), "demo"))
@@ -427,6 +427,12 @@ def test_a_plan_takes_times_from_other_processors_where_there_are_no_others(
     publish(tmp_path, replace(other, run_id="here", wall_time=30.0, device=here))
     _, estimate = plan([name], "demo", where)
     assert (estimate.elsewhere, estimate.seconds) == (0, 30 * count)
+    # A run is of the device that evaluated it, wherever its training began.
+    monkeypatch.setattr("repro.runs.plan._device", lambda _: ("cuda", "A"))
+    resumed = "cuda (A), training: cuda (B) and cuda (A)"
+    publish(tmp_path, replace(other, run_id="resumed", wall_time=20.0, device=resumed))
+    _, estimate = plan([name], "demo", where)
+    assert (estimate.elsewhere, estimate.seconds) == (0, 20 * count)
 
 
 def test_a_comparison_by_filters_keeps_the_settings_that_are_read_first(

@@ -63,4 +63,4 @@ def test_what_an_interrupted_removal_leaves_is_no_training(
         assert run_state(copied) == "interrupted"
         taken = _take_over_training(job, device)
         # Only the mark of the end is gone at first.
-        assert taken is None if removed > 1 else taken[0].history == history
+        assert taken is None if removed > 1 else taken.history == history
