@@ -1,6 +1,7 @@
 """The runs that an experiment needs, and how recorded runs match them by their configuration."""
 
 import json
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +21,9 @@ from repro.config.paths import conf_dirs, extension_dirs
 from repro.config.schema import RunConfig
 
 _NAMED_GROUPS = ("mapping", "structure", "loss")
+# Interpolation with a resolver, such as `${oc.env:NAME}`: its value may change although no file
+# does. `sweep_dir` names the folder of a sweep, no setting of a run.
+_RESOLVER = re.compile(r"\$\{\s*(?!sweep_dir:)[\w.${}]+\s*:")
 
 
 @dataclass(frozen=True)
@@ -198,7 +202,8 @@ class Plans:
     """Settings of planned runs, cached in a file because composing all takes seconds.
 
     The file is valid only for the configuration files and the code that it was written with; a
-    damaged file is replaced.
+    damaged file is replaced. Plans that may read something else, such as an environment variable,
+    are not written.
 
     Args:
         path: the file.
@@ -215,10 +220,11 @@ class Plans:
 
     def save(self) -> None:
         """Write the file if configurations were added."""
-        if self._grown:
-            content = {"of": self._source, "plans": self._known}
+        if self._grown and not self._varies:
+            fixed = {key: one for key, one in self._known.items() if not _RESOLVER.search(key)}
+            content = {"of": self._source, "plans": fixed}
             atomic_write_text(self._path, json.dumps(content, separators=(",", ":")))
-            self._grown = False
+        self._grown = False
 
     @cached_property
     def _known(self) -> dict[str, Plan]:
@@ -230,16 +236,25 @@ class Plans:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return {}
 
+    @property
+    def _varies(self) -> bool:
+        """Whether a configuration file has an interpolation with a resolver."""
+        texts = (path.read_text(encoding="utf-8", errors="replace") for path in _conf_files())
+        return any(map(_RESOLVER.search, texts))
+
     @cached_property
     def _source(self) -> str:
         """Digest of everything that a composed configuration depends on."""
         folders = [Path(__file__).parent, *(one / "repro" for one in extension_dirs())]
         code = (path for folder in folders for path in sorted(folder.rglob("*.py")))
-        conf = (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
         digest = sha256(f"{version('hydra-core')} {version('omegaconf')}".encode())
-        for path in (*code, *conf):
+        for path in (*code, *_conf_files()):
             digest.update(f"\n{path.name}\n".encode() + path.read_bytes())
         return digest.hexdigest()
+
+
+def _conf_files() -> Iterator[Path]:
+    return (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
 
 
 def choices_in(overrides: Sequence[str]) -> dict[str, str]:

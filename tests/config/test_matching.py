@@ -40,6 +40,26 @@ def test_kept_plans_are_used_until_the_configuration_changes(tmp_path, monkeypat
         Plans(path)[tuple(PLAN)]
 
 
+@pytest.mark.parametrize("in_file", [False, True])
+def test_plans_that_read_the_environment_are_made_anew(tmp_path, monkeypatch, in_file):
+    rate = "${oc.env:LR}"
+    overrides = (*PLAN, f"training.learning_rate={rate}")
+    if in_file:
+        file = tmp_path / "conf" / "training" / "mine.yaml"
+        file.parent.mkdir(parents=True)
+        file.write_text(f"defaults: [morphology, _self_]\nlearning_rate: {rate}\n")
+        monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
+        overrides = (*PLAN, "training=mine")
+    path = tmp_path / "plans.json"
+    for value in (0.01, 0.3):
+        monkeypatch.setenv("LR", str(value))
+        plans = Plans(path)
+        assert plans[overrides].settings["training.learning_rate"] == value
+        assert plans[tuple(PLAN)] == planned(PLAN)
+        plans.save()
+    assert path.exists() != in_file  # the other plan is kept
+
+
 @pytest.mark.parametrize("content", ["", "[]", '{"of": 1}', "\x00"])
 def test_damaged_plans_are_made_anew(tmp_path, content):
     path = tmp_path / "plans.json"
