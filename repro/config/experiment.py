@@ -180,6 +180,9 @@ class ScalePlan:
         named = {*(self.columns or {}), *self.omit, *self.column_seeds, *self.column_tuned}
         if unknown := sorted(named.difference(columns)):
             yield f"names unknown columns {unknown}"
+        yield from _repeated("seeds", self.seeds or [])
+        for column, seeds in self.column_seeds.items():
+            yield from _repeated(f"column_seeds[{column!r}]", seeds)
         grids = [*self.column_tuned.values(), *([] if self.tuned is None else [self.tuned])]
         if grids and not (tune and all(grids)):
             lack = "it is empty" if tune else "the experiment has no 'tune'"
@@ -317,6 +320,7 @@ class Experiment:
         names = {name for one in self.columns for name in (one.name, *one.labels)}
         for scale, one in self.scales.items():
             yield from (f"scale {scale!r} {text}" for text in one.problems(rows, names, self.tune))
+        yield from _repeated("seeds", self.seeds)
         if self.tune is not None:
             yield from self.tune.problems(rows)
             if any(column.aggregate == "ensemble" for column in self.columns):
@@ -330,6 +334,12 @@ class Experiment:
             yield f"more than {_MOST_DEPARTURES} departures; join some"
         for departure in self.departures:
             yield from departure.problems(rows, names)
+
+
+def _repeated(key: str, seeds: Sequence[int]) -> Iterator[str]:
+    """Describe seeds that are listed twice: they share a run, and the spread would be zero."""
+    if len({*seeds}) < len(seeds):
+        yield f"{key} is {seeds}; expected each seed once"
 
 
 @dataclass

@@ -166,6 +166,12 @@ def test_a_scale_has_its_own_rows(folder):
         (MINIMAL.replace("seeds: [7]", "columns: {d: []}"), "unknown columns ['d']"),
         (MINIMAL.replace("seeds: [7]", "rows: {x: [], z: []}"), "unknown ones: ['z']"),
         (MINIMAL.replace("seeds: [7]", "rows: {}"), "names no rows"),
+        (MINIMAL.replace("[1, 2]", "[1, 1]"), "yaml: seeds is [1, 1]; expected each seed once"),
+        (MINIMAL.replace("[7]", "[7, 7]"), "'small' seeds is [7, 7]; expected each seed once"),
+        (
+            MINIMAL.replace("seeds: [7]", "column_seeds: {c: [2, 1, 2]}"),
+            "scale 'small' column_seeds['c'] is [2, 1, 2]; expected each seed once",
+        ),
         (MINIMAL.replace("seeds: [7]", "tuned: [1]"), "has 'tuned', but the experiment has no"),
         (TUNED.replace("seeds: [7]", "tuned: []"), "has 'tuned', but it is empty"),
         (TUNED.replace("[2, 1]", "[]"), "tune.values is empty"),
