@@ -15,10 +15,11 @@ from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment
 from repro.config.identity import flattened, settings
-from repro.config.loading import declared_name
+from repro.config.loading import declared_name, groups
 from repro.config.overrides import parse_override
 from repro.config.paths import conf_dirs, extension_dirs
 from repro.config.schema import RunConfig
+from repro.config.schema.registry import registered_schemas
 
 _NAMED_GROUPS = ("mapping", "structure", "loss")
 # Interpolation with a resolver, such as `${oc.env:NAME}`: its value may change although no file
@@ -136,7 +137,8 @@ def refuse_relabelled(
         extra: the further overrides.
 
     Raises:
-        ConfigError: an override contradicts a label, or names a sweep.
+        ConfigError: an override contradicts a label, names a sweep, or chooses a file for all
+            groups, as ``+experiment=mine``.
     """
     rows = experiment.row_overrides()
     columns = {one.name: one.overrides for one in experiment.columns}
@@ -151,7 +153,13 @@ def refuse_relabelled(
         for run in runs
         for seed in experiment.seeds_at(scale, run.column)
     ]
+    files = groups() - registered_schemas().keys()
     for text in extra:
+        group = parse_override(text).key_or_group.partition("/")[0]
+        if group in files:
+            raise ConfigError(
+                f"{text}: the values of an artefact win over those of a file; type KEY=VALUE"
+            )
         for key, value in _typed([text]).items():
             if key == "name":
                 raise ConfigError(f"{text} names a sweep, which artefacts are not; leave it out")

@@ -47,6 +47,22 @@ def test_a_name_of_a_sweep_is_refused():
         refuse("peters2019/table1", "name=mine")
 
 
+@pytest.mark.parametrize("command", ["plan", "reproduce"])
+def test_a_file_whose_values_those_of_the_artefact_replace_is_refused(
+    command, tmp_path, monkeypatch, capsys
+):
+    file = tmp_path / "conf" / "experiment" / "mine.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("# @package _global_\ntraining: {max_epochs: 3}\n")
+    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
+    results = tmp_path / "results"
+    for text in ("+experiment=mine", "+experiment@_global_=mine"):
+        assert main([command, "peters2019/table1", text, f"results_dir={results}"]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"repro: {text}: the values of an artefact win over those of a file")
+    assert not results.exists()
+
+
 def test_a_chosen_column_keeps_its_setting():
     medium = ("medium (avg.)", "medium (ens.)")
     refuse("peters2019/table1", "task.setting=medium", columns=medium)
