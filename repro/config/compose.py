@@ -41,6 +41,7 @@ from repro.config.paths import (
     conf_dirs,
     default_data_dir,
     default_results_dir,
+    refuse_changed_protocols,
     refuse_hidden,
 )
 from repro.config.schema.registry import registered_schemas, run_class, schema_choices
@@ -229,6 +230,7 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
     """Let Hydra compose choices of groups; raise ConfigError for what it refuses."""
     folders = [*conf_dirs(), *search_path(choices)[0]]
     refuse_hidden(folders)
+    refuse_changed_protocols(folders)
     try:
         with hydra_application():
             cfg = compose("config", overrides=list(choices), return_hydra_config=True)

@@ -70,7 +70,7 @@ def test_a_choice_of_a_group_may_lie_in_an_extension(extension):
 @pytest.mark.parametrize("task", group_choices("task"))
 def test_choices_of_an_extension_keep_their_values_at_every_scale(extension, task, scale):
     protocol = extension / "conf" / "protocol" / f"{task}_{scale}.yaml"
-    if not (conf_dir() / "protocol" / protocol.name).exists():
+    if scale != "full" and not (conf_dir() / "protocol" / protocol.name).exists():
         write(protocol, "")  # not all tasks have the scale subset
     full = compose_run([f"task={task}", "scale=full"])
     groups = ("data", "model", "training", "decoding", "hardware")
@@ -105,6 +105,26 @@ def test_a_protocol_in_an_extension_adds_a_scale_to_a_task(extension):
         compose_run([*overrides, f"hydra.searchpath=[file://{extension / 'other'}]"])
     write(extension / "conf" / "protocol" / "snli_subset.yaml", "model: {hidden_size: 9}\n")
     assert compose_run(overrides).model.hidden_size == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [
+        ("nmt_full", "full"),
+        ("training/morphology_morphology_full", "full"),
+        ("training/opennmt_morphology_small", "small"),
+        ("model/esim_nli_alignment_full", "full"),
+    ],
+)
+@pytest.mark.parametrize("searched", [False, True])
+def test_a_protocol_of_the_package_s_own_cannot_be_added(extension, name, scale, searched):
+    folder = extension / "further" if searched else extension / "conf"
+    path = folder / "protocol" / f"{name}.yaml"
+    write(path, "seed: 3\n")
+    with pytest.raises(ConfigError) as caught:
+        compose_run([f"hydra.searchpath=['file://{folder}']"] if searched else [])
+    assert str(caught.value).startswith(f"{path}: changes the package's own task=")
+    assert f" scale={scale};" in str(caught.value)
 
 
 def test_a_task_without_protocols_has_every_scale(extension):
