@@ -34,7 +34,13 @@ from repro.config.explain import (
     unknown_key,
 )
 from repro.config.identity import NUISANCE, REMOVED, changes_numbers
-from repro.config.loading import group_choices, groups, load_yaml, yaml_problem
+from repro.config.loading import (
+    declared_name,
+    group_choices,
+    groups,
+    load_yaml,
+    yaml_problem,
+)
 from repro.config.overrides import is_hydras, is_swept, parse_override, search_path, with_text
 from repro.config.paths import (
     conf_dir,
@@ -258,6 +264,8 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
         for path in (folder / group / f"{choice}.yaml" for folder in folders[1:]):
             if path.is_file():
                 _refuse_ineffective(path)
+        if group in registered_schemas() and OmegaConf.is_dict(cfg[group]):
+            _refuse_renamed(group, choice, cfg[group], folders)
     with open_dict(cfg):
         del cfg["hydra"]
     return _Composition(cfg, chosen)
@@ -269,6 +277,19 @@ def _refuse_ineffective(path: Path) -> None:
     for key, choice in (pair for one in entries if isinstance(one, dict) for pair in one.items()):
         if found := re.fullmatch(r"override\s+/(hydra/(launcher|sweeper))", str(key)):
             raise ConfigError(f"{path}: `{key}` has no effect; type {found[1]}={choice}")
+
+
+def _refuse_renamed(
+    group: str, choice: str | None, node: DictConfig, folders: Sequence[Path]
+) -> None:
+    """Refuse a group with another name than that of its choice, which some other file has set."""
+    name = declared_name(group, str(choice), folders)
+    found = cast(dict[str, Any], OmegaConf.to_container(node)).get("name")
+    if name not in (None, found):
+        raise ConfigError(
+            f"{group}={choice} is chosen, but a file sets {group}.name to {found!r}; it chooses in "
+            f"its `defaults`, as `- override /{group}: NAME`"
+        )
 
 
 _cached = lru_cache(maxsize=256)(lambda choices, stamp: _compose_choices(choices))

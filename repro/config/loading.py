@@ -72,24 +72,38 @@ def yaml_problem(error: YAMLError, path: Path | str) -> str:
     return f"{name}:{mark.line + 1}: not YAML ({error.problem})"
 
 
-def declared_name(group: str, choice: str) -> str | None:
-    """Return the ``name`` in the file of a choice; None if there is no such file or name.
+def declared_name(group: str, choice: str, further: Sequence[Path] = ()) -> str | None:
+    """Return the ``name`` in the file of a choice, else of the last choice that its defaults name.
+
+    ``further`` are folders to search after those of extensions.
+
+    Returns:
+        The name; None if there is no such file or name.
 
     Raises:
         ConfigError: the file is not YAML.
     """
-    paths = (folder / group / f"{choice}.yaml" for folder in conf_dirs())
+    paths = (folder / group / f"{choice}.yaml" for folder in (*conf_dirs(), *further))
     path = next((path for path in paths if path.exists()), None)
-    return None if path is None else _name_in(path, path.stat().st_mtime_ns)
+    content = None if path is None else _content(path, path.stat().st_mtime_ns)
+    if not isinstance(content, dict):
+        return None
+    own = content.get(group)  # in a file for all groups, as that of a task
+    if name := (own if isinstance(own, dict) else content).get("name"):
+        return cast(str, name)
+    listed = content.get("defaults")
+    defaults = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+    bases = [one.partition("@")[0].removeprefix(f"/{group}/") for one in defaults]
+    names = (declared_name(group, one, further) for one in reversed(bases) if one != choice)
+    return next(filter(None, names), None)
 
 
 @cache
-def _name_in(path: Path, _changed: int) -> str | None:
+def _content(path: Path, _changed: int) -> Any:
     try:
-        content = load_yaml(path)
+        return load_yaml(path)
     except YAMLError as error:
         raise ConfigError(yaml_problem(error, path)) from error
-    return content.get("name") if isinstance(content, dict) else None
 
 
 def groups() -> set[str]:

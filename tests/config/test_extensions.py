@@ -127,6 +127,37 @@ def test_a_protocol_of_the_package_s_own_cannot_be_added(extension, name, scale,
     assert f" scale={scale};" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("content", "choice"),
+    [
+        ("mapping: {name: sparsemax}", "mapping=softmax"),
+        ("mapping: {name: sparsemax}", "mapping=entmax"),  # the default
+        ("mapping: {name: sparsemax}", "mapping=mild"),  # which has the name of its own default
+        ("scale: {name: full}", "scale=demo"),
+        ("task: {name: nmt}", "task=morphology"),
+        ("task: {name: nmt}", "task=mine"),
+        ("loss: {name: sparsemax}", "loss=cross_entropy"),
+        ("logger: {name: csv}", "logger=none"),
+    ],
+)
+def test_a_file_renames_no_choice(extension, content, choice):
+    write(
+        extension / "conf" / "mapping" / "mild.yaml", "defaults: [entmax, _self_]\nalpha: 1.125\n"
+    )
+    text = "# @package _global_\ndefaults: [/task/snli@_global_, _self_]\n"
+    write(extension / "conf" / "task" / "mine.yaml", text)
+    write(extension / "ep" / "experiment" / "ep.yaml", f"# @package _global_\n{content}\n")
+    further = [f"hydra.searchpath=['file://{extension / 'ep'}']", "+experiment=ep"]
+    compose_run([choice])
+    with pytest.raises(ConfigError) as caught:
+        compose_run([choice, *further])
+    group, _, name = choice.partition("=")
+    assert str(caught.value).startswith(f"{choice} is chosen, but a file sets {group}.name to ")
+    text = f"# @package _global_\ndefaults: [{{override /{group}: {name}}}]\n"
+    write(extension / "ep" / "experiment" / "ep.yaml", text)
+    assert compose_run(further) == compose_run([choice])
+
+
 def test_a_task_without_protocols_has_every_scale(extension):
     text = "# @package _global_\ndefaults: [/task/snli@_global_, _self_]\n"
     write(extension / "conf" / "task" / "mine.yaml", text)
