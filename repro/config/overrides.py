@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -13,6 +14,8 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Glob, Override, Sweep
 from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from repro.config.errors import ConfigError
 from repro.config.explain import takes_text, unreadable
@@ -62,6 +65,25 @@ def as_override(key: str, value: Any) -> str:
     # JSON writes infinity in a way that Hydra takes for a text.
     text = str(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
     return f"{key}={text}"
+
+
+def resolved(override: str) -> str:
+    """Replace an interpolation, such as ``${oc.env:NAME}``, by the text that it reads now.
+
+    One that reads other settings stays: they differ from run to run.
+    """
+    item = parse_override(override)
+    value = item.value()
+    if not (isinstance(value, str) and "${" in value):
+        return override
+    try:
+        text = str(OmegaConf.create({"value": value})["value"])
+    except OmegaConfBaseException:
+        return override
+    with suppress(ValueError):  # a number needs no quotes
+        float(text)
+        return f"{item.get_key_element()}={text}"
+    return f"{item.get_key_element()}={in_quotes(text)}"
 
 
 def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[str, ...]]:

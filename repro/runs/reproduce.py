@@ -9,7 +9,7 @@ from pathlib import Path
 
 from repro.config.compose import compose_run
 from repro.config.experiment import Experiment, load_experiment
-from repro.config.overrides import is_hydras, parse_override
+from repro.config.overrides import is_hydras, parse_override, resolved
 from repro.config.planning import PlannedRun, plan_artefacts, refuse_relabelled
 from repro.errors import DataError
 from repro.results import Archive, Record, RunFolder, figure_path, require_writable, run_folder
@@ -76,7 +76,7 @@ def reproduce(
         for experiment in work.experiments:
             refuse_relabelled(experiment, scale, work.plans[experiment.name], extra)
         require_writable(results_dir)
-        changes = {name: extra for name in names}
+        changes = {name: [*map(resolved, extra)] for name in names}  # reports show the values
         corpora = corpora_at_hand(extra)
         outcomes: list[Outcome] = []
         for labels in work.rounds(lambda: Archive(results_dir, scale, changes, fresh, corpora)):

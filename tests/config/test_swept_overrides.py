@@ -14,6 +14,7 @@ from repro.config.overrides import (
     combinations,
     parse_override,
     quote_folders,
+    resolved,
     with_search_path,
 )
 from repro.config.schema.mapping import EntmaxConfig
@@ -213,6 +214,21 @@ def test_settings_of_a_sweeper_are_written_as_overrides(params, expected):
     written = [as_override(str(key), value) for key, value in yaml.safe_load(params).items()]
     assert written == expected
     assert all(parse_override(item) for item in written)
+
+
+@pytest.mark.parametrize(
+    ("override", "value", "expected"),
+    [
+        ("training.learning_rate=${oc.env:MINE}", "0.01", "training.learning_rate=0.01"),
+        ("++data.source='${oc.env:MINE}'", "it's a,b", r"++data.source='it\'s a,b'"),
+        ("mapping.alpha=${training.decay}", "1", "mapping.alpha=${training.decay}"),
+        ("mapping.alpha=1.5", "1", "mapping.alpha=1.5"),
+    ],
+)
+def test_what_reads_the_environment_is_shown_by_its_value(override, value, expected, monkeypatch):
+    monkeypatch.setenv("MINE", value)
+    assert resolved(override) == expected
+    parse_override(expected)
 
 
 def test_files_of_further_folders_are_read_again(tmp_path):
