@@ -9,6 +9,7 @@ from repro.config.compose import compose_run, hydra_application, to_yaml
 from repro.config.errors import ConfigError
 from repro.config.experiment import list_experiments
 from repro.config.loading import group_choices, groups
+from repro.config.schema.registry import registered_schemas
 
 SCRIPT = """\
 _repro() {
@@ -53,9 +54,9 @@ def complete(
                 choices = application.config_loader().get_group_options(group)
             found = [f"{group}={choice}" for choice in choices]
         elif chosen:
-            found = [f"{group}={choice}" for choice in group_choices(group)]
+            found = [f"{group}={choice}" for choice in group_choices(group.removeprefix("+"))]
         else:  # groups, and keys of the configuration that the other words compose
-            found = [f"{name}=" for name in (*groups() - {"hydra"}, *_HYDRA)]
+            found = [f"{name}=" for name in (*map(_chosen, groups() - {"hydra"}), *_HYDRA)]
             typed = [item for item in before if "=" in item and "," not in item]
             with suppress(ConfigError):
                 keys = _keys(compose_run(typed))
@@ -64,6 +65,11 @@ def complete(
         names = list_experiments()
         found += [*names, *{name.partition("/")[0] for name in names}]
     return sorted(item for item in found if item.startswith(word))
+
+
+def _chosen(group: str) -> str:
+    """Return a group as it is chosen, with a + if it has no default."""
+    return group if group in registered_schemas() else f"+{group}"
 
 
 def _keys(node: Any, prefix: str = "") -> list[str]:
@@ -83,6 +89,6 @@ def run_help(overrides: Sequence[str]) -> str:
     Raises:
         ConfigError: an override is refused.
     """
-    choices = {name: ", ".join(group_choices(name)) for name in sorted(groups())}
+    choices = {_chosen(name): ", ".join(group_choices(name)) for name in sorted(groups())}
     listed = "\n".join(f"{name}: {options}" for name, options in choices.items() if options)
     return _TEXT.format(groups=listed, config=to_yaml(compose_run(overrides)))

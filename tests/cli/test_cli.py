@@ -598,6 +598,12 @@ def test_completion_offers_no_name_of_a_choice():
     assert "mapping.name=" not in words
 
 
+def test_completion_chooses_a_group_without_a_default_with_a_plus():
+    assert "+experiment=" in complete("repro run +e", ["run"], lambda *_: [])
+    words = complete("repro run +experiment=", ["run"], lambda *_: [])
+    assert words == ["+experiment=entmax_everywhere"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [([], "reproduce"), (["help"], "reproduce"), (["help", "plan"], "repro plan"),

@@ -28,6 +28,17 @@ def test_defaults_and_overrides():
     assert run.model.hidden_size == run.model.embedding_size == 300
 
 
+@pytest.mark.parametrize("task", ["morphology", "nmt", "summarization", "snli"])
+def test_the_example_of_an_experiment_sets_attention_and_loss(task):
+    run = compose_run([f"task={task}", "+experiment=entmax_everywhere"])
+    assert run.mapping == EntmaxConfig(name="entmax", alpha=1.5)
+    assert (run.loss.name, run.loss.alpha) == ("entmax", 1.5)
+    plain = compose_run([f"task={task}"])
+    assert replace(run, mapping=plain.mapping, loss=plain.loss) == plain
+    swept = compose_run([f"task={task}", "+experiment=entmax_everywhere", "mapping.alpha=1.25"])
+    assert (swept.mapping.alpha, swept.loss.alpha) == (1.25, 1.5)
+
+
 @pytest.mark.parametrize(
     ("scale", "length"),
     [("full", (100_000, 0.0, 100)), ("subset", (None, 1e-6, 60)), ("small", (None, 1e-6, 60))],

@@ -305,7 +305,7 @@ BROKEN = {
     "mapping: sparsemax": "experiment/mine.yaml: mapping is sparsemax; expected its keys, or a "
     "choice in `defaults`, as `- override /mapping: NAME`",
     "defaults: [base_nope]": "experiment/mine.yaml: its `defaults` name 'base_nope', which "
-    "conf/experiment does not have; expected one of mine, or a choice of another group",
+    "conf/experiment does not have; expected one of entmax_everywhere, mine, or a",
     "defaults: [{mapping: softmax}]": "experiment/mine.yaml: its `defaults` name 'mapping/softmax'",
     "defaults: 3": "Invalid defaults list in 'experiment/mine', defaults must be a list (got int)",
     "name: ${oc.env:NOPE}": "name reads the environment variable NOPE, which is not set",
