@@ -23,6 +23,7 @@ from repro.config.identity import SEARCH_PATH
 from repro.config.schema.registry import schema_choices
 
 _FOLDER = re.compile(r"\+{0,2}(results_dir|data_dir|data\.folder)=.+", re.DOTALL)
+_ONE_FOLDER = "several folders; a sweep has one, results_dir=FOLDER"
 _PLAIN = re.compile(r"[A-Za-z_./][\w./-]*", re.ASCII)
 """Texts that Hydra reads as they are."""
 
@@ -33,6 +34,9 @@ def quote_folders(overrides: Sequence[str], sweep: bool = False) -> list[str]:
     Args:
         overrides: as typed; a folder in quotes stays as it is.
         sweep: whether commas separate values of ``data.folder``, unless there is such a folder.
+
+    Raises:
+        ConfigError: a sweep has several results folders.
     """
     found = []
     for item in overrides:
@@ -41,6 +45,9 @@ def quote_folders(overrides: Sequence[str], sweep: bool = False) -> list[str]:
             sweep and "," in value and key.endswith("data.folder") and not os.path.exists(value)
         )
         if _FOLDER.fullmatch(item) and not several and not re.fullmatch(r"(['\"]).*\1", value):
+            if sweep and "," in value and "results_dir" in key and not os.path.exists(value):
+                quoted = f"'{key}=\"{value}\"'"
+                raise ConfigError(f"{item}: {_ONE_FOLDER}; write a name with a comma as {quoted}")
             folder = os.path.expanduser(value)
             item = f"{key}={folder if _PLAIN.fullmatch(folder) else in_quotes(folder)}"
         found.append(item)
@@ -105,6 +112,8 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
             axes[key] = [text]
         elif key == "name":
             raise ConfigError(f"{text}: several names; a sweep has one, name=NAME")
+        elif key == "results_dir":
+            raise ConfigError(f"{text}: {_ONE_FOLDER}")
         elif isinstance(value, Glob):
             group = item.key_or_group
             # Hydra lists the schemas, which the choices extend, among the choices.

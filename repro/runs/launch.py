@@ -4,6 +4,8 @@ A sweeper decides which runs there are, a launcher where they are computed. The 
 read from its folder, whichever process computed it: the two exchange nothing else.
 """
 
+import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,12 +23,19 @@ from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf, read_write
 
 from repro.config.compose import compose_run, explained, hydra_application
 from repro.config.errors import ConfigError
-from repro.config.overrides import combinations, is_search_path, parse_override, with_text
-from repro.config.paths import extension_dirs
+from repro.config.overrides import (
+    combinations,
+    in_quotes,
+    is_hydras,
+    is_search_path,
+    parse_override,
+    with_text,
+)
+from repro.config.paths import default_results_dir, extension_dirs
 from repro.errors import say
 from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.labels import counted
@@ -35,6 +44,11 @@ from repro.runs.display import RunState, SweepDisplay, read_sweep
 from repro.runs.execute import RunFailedError, execute, monitored
 from repro.runs.job import Job, Outcome, locate
 from repro.runs.locking import announce, is_claimed, run_state
+
+_READ = re.compile(r"hydra([./](launcher|sweeper)|\.(sweep\.dir|searchpath|callbacks))\b")
+"""Settings of Hydra that a sweep with a launcher of the suite reads."""
+_UNREAD = re.compile(r"hydra\.(mode|run)\b")
+"""Settings of Hydra that no sweep reads."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +150,7 @@ def launch(
     # What was typed with a single value is the same in every run of a search.
     typed = frozenset([*master.hydra.overrides.task, *search])
     position = SearchPosition(before, master.hydra.sweeper.get("n_trials") or 0, typed)
-    backend, folder = backend_of(backend_name), Path(master.hydra.sweep.dir)
+    backend, folder = backend_of(backend_name), place_sweep(master, asked)
     launch_jobs(backend, settings, distinct(asked), folder, position=position)
     returns = []
     for job in asked:
@@ -148,6 +162,20 @@ def launch(
             returned.status, returned.return_value = JobStatus.FAILED, error
         returns.append(returned)
     return returns
+
+
+def place_sweep(master: DictConfig, jobs: Sequence[Job]) -> Path:
+    """Return the folder of a sweep's own files; unless it was set, put it beside the first run's.
+
+    Hydra derives it from what was typed, but a sweeper sets the folder and scale of runs as well.
+    """
+    folder = Path(master.hydra.sweep.dir)
+    text = OmegaConf.to_container(master.hydra.sweep)["dir"]  # type: ignore[index, call-overload]
+    if jobs and str(text).startswith("${sweep_dir:"):
+        folder = jobs[0].folder.path.parents[1] / "sweeps" / folder.name
+        with read_write(master):
+            master.hydra.sweep.dir = str(folder)
+    return folder
 
 
 def backend_of(name: str) -> Backend:
@@ -228,7 +256,21 @@ def further_folders(hydra: Any) -> list[str]:
 def _sweep_of_hydra(overrides: Sequence[str]) -> Iterator[Any]:
     """Yield Hydra with the suite's configuration; raise ConfigError for what it refuses."""
     with explained(overrides), hydra_application() as application:
+        _refuse_unread(overrides)
         yield application.hydra
+
+
+def _refuse_unread(overrides: Sequence[str]) -> None:
+    """Refuse settings of Hydra that nothing reads.
+
+    Hydra reads most of them where it runs a job itself, as launchers of other packages let it do.
+    """
+    keys = {text: parse_override(text).key_or_group for text in overrides if is_hydras(text)}
+    launchers = [parse_override(text).value() for text in keys if keys[text] == "hydra/launcher"]
+    own = launchers[-1:] in ([], ["local"], ["slurm"])
+    for text, key in keys.items():
+        if not _READ.match(key) if own else _UNREAD.match(key):
+            raise ConfigError(f"{text} changes nothing in a sweep; leave it out")
 
 
 def multirun(overrides: Sequence[str]) -> Any:
@@ -329,7 +371,7 @@ def run_jobs(
     A run that failed in an earlier round of this sweep is not started again. ``checked`` is that of
     :func:`launch_jobs`.
     """
-    folder = Path(master.hydra.sweep.dir)
+    folder = place_sweep(master, jobs)
     before = {job.run_id for job in jobs if job.folder.status == "done"}
     attempted = read_sweep(folder)["runs"]
     chosen = [job for job in jobs if job.run_id not in attempted or job.folder.status != "failed"]
@@ -337,7 +379,8 @@ def run_jobs(
         backend, settings = backend_of(launcher.backend), launcher.settings
     else:  # other launchers show nothing, and add the search path to each run
         further = further_folders(master.hydra)
-        asked = [[item for item in job.overrides if item not in further] for job in chosen]
+        place = f"hydra.sweep.dir={in_quotes(str(folder))}"
+        asked = [[*(i for i in job.overrides if i not in further), place] for job in chosen]
         backend, settings = Backend(lambda _: launcher.launch(asked, 0), remote=True), {}
     if chosen:
         launch_jobs(backend, settings, chosen, folder, checked)
@@ -420,7 +463,9 @@ def record_sweeps(sweeps: Sequence[tuple[Path, Sweep]]) -> None:
     for results_dir, sweep in sweeps:
         write_sweep(results_dir, sweep)
         name = sweep.name
-        say(f"sweep {name}, shown by: repro report scale={sweep.scale} --sweep {name}")
+        folder = f" results_dir={shlex.quote(str(results_dir))}"
+        where = "" if results_dir.resolve() == default_results_dir().resolve() else folder
+        say(f"sweep {name}, shown by: repro report scale={sweep.scale}{where} --sweep {name}")
 
 
 def list_artefacts(outcomes: Sequence[Outcome]) -> None:

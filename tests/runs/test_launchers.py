@@ -41,6 +41,20 @@ def test_a_launcher_brings_a_sweep_to_its_end(launcher, tiny, tmp_path, capfd):
     assert statuses(tmp_path) == ["done", "done"]
 
 
+def test_a_sweep_lies_beside_its_runs(launcher, tiny, tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("REPRO_RESULTS_DIR", str(tmp_path / "default"))
+    folder = tmp_path / "my results"
+    params = f"+hydra.sweeper.params={{results_dir: '{folder}', seed: '1,2'}}"
+    assert main(["run", "-m", *tiny[1:], *SHORT, params, f"hydra/launcher={launcher}"]) == 0
+    (found,) = folder.glob("demo/sweeps/*/sweep.json")
+    assert {*read_object(found)["runs"]} == {run.run_id for run in list_runs(folder, "demo")}
+    assert [path for path in found.parent.parent.iterdir() if path.is_dir()] == [found.parent]
+    assert not (tmp_path / "default").exists()
+    assert f"report scale=demo results_dir='{folder}' --sweep" in capfd.readouterr().err
+    assert main(["status", f"results_dir={folder}"]) == 0
+    assert found.parent.name in capfd.readouterr().out
+
+
 def test_a_launcher_computes_the_runs_that_were_typed(launcher, tmp_path):
     """Hydra itself reads the release 2.10 as the number 2.1."""
     parser = ["task=parsing", "loss=structured_perceptron", "model.layers=1", "hardware=cpu"]
