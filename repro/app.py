@@ -11,6 +11,7 @@ from omegaconf import DictConfig
 
 from repro.config.compose import compose_run, explained, register_schemas
 from repro.config.errors import ConfigError
+from repro.config.identity import SEARCH_PATH
 from repro.config.overrides import (
     is_hydras,
     is_search_path,
@@ -37,7 +38,10 @@ def main(arguments: Sequence[str]) -> int:
         DataError: a corpus is missing or malformed; nothing has been started.
         ResultsError: the record of a finished run is damaged.
     """
-    for option in (argument.partition("=")[0] for argument in arguments):
+    options = [argument.partition("=")[0] for argument in arguments]
+    if sum(option in ("--config-dir", "-cd") for option in options) > 1:
+        raise ConfigError(f"--config-dir is given twice; name all folders in {SEARCH_PATH}=[A,B]")
+    for option in options:
         if option in _REFUSED:
             raise ConfigError(f"{option} is not supported; use GROUP=CHOICE")
         if option in _VIEWS:
@@ -101,12 +105,17 @@ def _show(arguments: Sequence[str]) -> None:
     """Let Hydra print what it knows about the configuration."""
     register_schemas()
     settings = [one for one in arguments if "=" in one and not one.startswith("-")]
-    read = [with_text(one) if one in settings else one for one in arguments]
-    before, sys.argv = sys.argv, ["repro run", *read]
+    # Hydra's parser takes no options between settings.
+    options = [one for one in arguments if one not in settings]
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--cfg", "-c")  # or it would be read as -cd
+    parser.add_argument("--config-dir", "-cd")
+    config_dir = parser.parse_known_args(options)[0].config_dir
+    before, sys.argv = sys.argv, ["repro run", *options, "--", *map(with_text, settings)]
     # Let errors propagate: by default Hydra prints them and exits with status 1.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
-        with explained(settings):
+        with explained(with_search_path(settings, config_dir)):
             _application()
     except ValueError as error:  # raised by Hydra for options that exclude each other, too
         raise ConfigError(str(error)) from error

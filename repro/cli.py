@@ -587,7 +587,9 @@ def _take_folder(settings: Sequence[str], key: str) -> tuple[Path, list[str]]:
     value, rest = _take(settings, key, str(defaults[key]()))
     if not value.strip():
         raise ConfigError(f"{key} is {value!r}; expected a folder")
-    return Path(value).expanduser(), rest
+    if "${" in value:  # `repro run` alone composes a configuration
+        raise ConfigError(f"{key} is {value!r}; this command reads no interpolation")
+    return Path(os.path.expanduser(value)), rest
 
 
 def _folder(settings: Sequence[str], key: str, others: str = "") -> Path:

@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_type_hints
 
@@ -120,7 +121,7 @@ def _refuse_scale(run: schema.RunConfig, overrides: Sequence[str]) -> None:
 
 def _composed(overrides: Sequence[str]) -> DictConfig:
     """Compose the choices of groups with Hydra, then set single values, the last one last."""
-    known = groups()
+    known = groups(search_path(overrides)[0])
     for text in overrides:
         _refuse_form(text, known)
     choices, values = _parted(overrides, known)
@@ -180,6 +181,8 @@ def _refuse_misplaced(text: str) -> None:
     if item.is_delete():
         raise ConfigError(f"{text}: nothing can be deleted; expected KEY=VALUE")
     first, _, inner = item.key_or_group.partition(".")
+    if item.key_or_group == "hydra":
+        raise ConfigError(f"{text}: expected hydra.KEY=VALUE")
     key = inner.partition(".")[0]
     if first == "hydra" and key not in {field.name for field in fields(HydraConf)}:
         raise ConfigError(f"{text}: {unknown_key(key, HydraConf)}")
@@ -244,7 +247,12 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
         of_task = tuple(text for text in choices if text.startswith(("task=", "hydra.")))
         if isinstance(error, ConfigCompositionException) and of_task != choices:
             _refuse_unused(_compose_choices(of_task).config, choices)
-        raise ConfigError(explain(error)) from error
+        raise ConfigError(_explain_choices(error, choices)) from error
+    except RecursionError as error:
+        files = (path for folder in folders for path in sorted(folder.rglob("*.yaml")))
+        named = (path for path in files if (None, path.stem) in _defaults(path))
+        where = next((f"{path}: its `defaults` name the file itself" for path in named), None)
+        raise ConfigError(where or "the `defaults` of configuration files form a cycle") from error
     except UserError:
         raise
     except (UnicodeDecodeError, OSError) as error:  # about a file that Hydra does not name
@@ -271,10 +279,20 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
     return _Composition(cfg, chosen)
 
 
+def _defaults(path: Path) -> list[tuple[str | None, Any]]:
+    """List the groups and choices in the ``defaults`` of a file, None for the file's own group."""
+    content = None
+    with suppress(YAMLError, OSError, UnicodeDecodeError):  # told of when Hydra reads the file
+        content = load_yaml(path)
+    entries = content.get("defaults") if isinstance(content, dict) else None
+    listed = entries if isinstance(entries, list) else []
+    pairs = (one.items() if isinstance(one, dict) else [(None, one)] for one in listed)
+    return [*chain.from_iterable(pairs)]
+
+
 def _refuse_ineffective(path: Path) -> None:
     """Refuse a file that overrides the launcher or sweeper: Hydra prefers those of config.yaml."""
-    entries = (load_yaml(path) or {}).get("defaults") or ()
-    for key, choice in (pair for one in entries if isinstance(one, dict) for pair in one.items()):
+    for key, choice in _defaults(path):
         if found := re.fullmatch(r"override\s+/(hydra/(launcher|sweeper))", str(key)):
             raise ConfigError(f"{path}: `{key}` has no effect; type {found[1]}={choice}")
 
@@ -290,6 +308,24 @@ def _refuse_renamed(
             f"{group}={choice} is chosen, but a file sets {group}.name to {found!r}; it chooses in "
             f"its `defaults`, as `- override /{group}: NAME`"
         )
+
+
+def _explain_choices(error: BaseException, choices: Sequence[str]) -> str:
+    """Explain an error; name the chosen file that overrides a group by a choice it lacks.
+
+    Hydra names the file whose choice is overridden.
+    """
+    group, _, name = str(getattr(error, "missing_cfg_file", None)).rpartition("/")
+    chosen = {f"{item.key_or_group}/{item.value()}" for item in map(parse_override, choices)}
+    blamed = ""
+    for folder in [*conf_dirs(), *search_path(choices)[0]] if group else ():
+        for path in sorted(folder.rglob("*.yaml")):
+            if str(path.relative_to(folder).with_suffix("")) in chosen and any(
+                re.fullmatch(rf"override\s+/{group}(@.*)?", str(key)) and choice == name
+                for key, choice in _defaults(path)
+            ):
+                blamed = f"{path}: "
+    return blamed + explain(error)
 
 
 _cached = lru_cache(maxsize=256)(lambda choices, stamp: _compose_choices(choices))
@@ -431,10 +467,10 @@ def hydra_application() -> Iterator[GlobalHydra]:
 @contextmanager
 def explained(overrides: Sequence[str]) -> Iterator[None]:
     """Raise ConfigError for what Hydra refuses in the block, which composes these overrides."""
-    search_path(overrides)
+    known = groups(search_path(overrides)[0])
     for text in overrides:
         _refuse_misplaced(text)
-    _refuse_chosen(_parted(overrides, groups())[0])
+    _refuse_chosen(_parted(overrides, known)[0])
     try:
         yield
     except UserError:
@@ -443,8 +479,8 @@ def explained(overrides: Sequence[str]) -> Iterator[None]:
         _compose_choices(tuple(filter(is_hydras, overrides)))  # explains hydra.launcher=NAME
         raise ConfigError(explain(error)) from error
     except CONFIG_ERRORS as error:
-        raise ConfigError(explain(error)) from error
-    except (AssertionError, TypeError, ValueError, OSError):
+        raise ConfigError(_explain_choices(error, overrides)) from error
+    except (AssertionError, TypeError, ValueError, OSError, RecursionError):
         # For a key of a group that is null, task=3, or hydra.launcher=3; this explains it.
         compose_run([text for text in overrides if not is_swept(text)])
         raise
@@ -465,11 +501,15 @@ def to_run_config(cfg: DictConfig) -> schema.RunConfig:
     _refuse_added(cfg, run)
     run = run_class(type(run.task))(**vars(run))
     # The workers of a run may have another working directory.
-    run.data_dir = str(Path(run.data_dir or default_data_dir()).absolute())
-    run.results_dir = str(Path(run.results_dir or default_results_dir()).absolute())
+    run.data_dir = _absolute(run.data_dir or default_data_dir())
+    run.results_dir = _absolute(run.results_dir or default_results_dir())
     for folder in (run.data_dir, run.results_dir):  # both are written to config.yaml
         require_utf8(folder)
     return run
+
+
+def _absolute(folder: str | Path) -> str:
+    return str(Path(os.path.expanduser(folder)).absolute())
 
 
 def _refuse_added(cfg: DictConfig, node: Any) -> None:

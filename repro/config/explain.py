@@ -96,7 +96,8 @@ def explain(error: BaseException) -> str:
             return f"{place}{unknown_key(str(one.key), one.object_type)}"
         if isinstance(one, ConfigAttributeError | ConfigKeyError) and one.object_type is dict:
             known = ", ".join(map(str, one.parent_node))
-            return f"{key}: unknown key {one.key!r}; valid keys here: {known}"
+            hint = f"valid keys here: {known}" if known else f"a new key is written +{key}=VALUE"
+            return f"{key}: unknown key {one.key!r}; {hint}"
         if isinstance(one, InterpolationKeyError) and key:
             read, group = str(one).split("'")[1], key.partition(".")[0]
             expected = f"{key}=VALUE" + f", or another {group}=" * (group in groups())

@@ -106,9 +106,13 @@ def _content(path: Path, _changed: int) -> Any:
         raise ConfigError(yaml_problem(error, path)) from error
 
 
-def groups() -> set[str]:
-    """Return the names of the groups that have choices; each is a folder, and so is `protocol`."""
-    folders = (path for conf in conf_dirs() for path in conf.iterdir() if path.is_dir())
+def groups(further: Sequence[Path] = ()) -> set[str]:
+    """Return the names of the groups that have choices, with those of further folders.
+
+    Each is a folder, and so is `protocol`.
+    """
+    confs = [*conf_dirs(), *further]
+    folders = (path for conf in confs for path in conf.iterdir() if path.is_dir())
     return {path.name for path in folders} - {"protocol"}
 
 

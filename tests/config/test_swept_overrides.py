@@ -63,9 +63,11 @@ def test_a_text_that_looks_like_a_number_stays_as_it_was_typed():
 
 @pytest.mark.parametrize("overrides", ["data.release=2.10 task=parsing", "seed=4 ++seed=3"])
 def test_the_configuration_of_a_run_is_the_one_that_is_printed(overrides, capsys):
-    assert main(["run", "--cfg", "job", *overrides.split()]) == 0
-    printed, run = OmegaConf.create(capsys.readouterr().out), compose_run(overrides.split())
-    assert (printed.seed, printed.data) == (run.seed, OmegaConf.structured(run.data))
+    first, second = overrides.split()
+    for command in (["--cfg", "job", first, second], [first, "--cfg", "job", second]):
+        assert main(["run", *command]) == 0
+        printed, run = OmegaConf.create(capsys.readouterr().out), compose_run([first, second])
+        assert (printed.seed, printed.data) == (run.seed, OmegaConf.structured(run.data))
 
 
 def test_a_key_with_plus_signs_is_the_same_axis():
@@ -112,6 +114,16 @@ UNREADABLE = {
         (["-m", "seed=1,2", "hydra.sweeper=grid"], "hydra.sweeper is grid; expected hydra/sweeper"),
         (["/mapping=entmax"], "expected KEY=VALUE with a key such as mapping.alpha"),
         (["-m", "seed =1,2"], "expected KEY=VALUE with a key such as mapping.alpha"),
+        (["-m", "hydra.job.chdir=true"], "hydra.job.chdir=true changes nothing in a sweep"),
+        (["-m", "+hydra.job.env_set.X=1", "seed=1,2"], "+hydra.job.env_set.X=1 changes nothing"),
+        (["-m", "hydra.output_subdir=x", "hydra/launcher=slurm"], "hydra.output_subdir=x changes"),
+        (["-m", "hydra.run.dir=x", "hydra/launcher=basic"], "hydra.run.dir=x changes nothing"),
+        (["hydra=1"], "hydra=1: expected hydra.KEY=VALUE"),
+        (["-m", "hydra.sweeper.params.seed=3"], "is written +hydra.sweeper.params.seed=VALUE"),
+        (["-m", "results_dir=/tmp/A,/tmp/B"], "a sweep has one, results_dir=FOLDER; write a name"),
+        (["-m", "results_dir='/tmp/A','/tmp/B'"], "several folders; a sweep has one, results_dir="),
+        (["-cd", "here", "--config-dir=there"], "name all folders in hydra.searchpath=[A,B]"),
+        (["--cfg", "job", "-cd", "here", "-cd", "there"], "--config-dir is given twice"),
         (["-cn", "other"], "is not supported"),
         (["--config-path=x"], "is not supported"),
         (["--experimental-rerun", "job.pickle"], "is not supported"),
@@ -190,6 +202,31 @@ def test_further_folders_are_searched_in_sweeps(option, tmp_path, capsys):
     assert "1 run, " in capsys.readouterr().out
 
 
+def test_a_group_of_a_further_folder_is_chosen_with_a_plus(tmp_path, capsys):
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "mine.yaml").write_text("# @package _global_\nseed: 3\n")
+    for command in (["run"], ["run", "-m"], ["run", "--cfg", "job"]):
+        assert main([*command, "study=mine", "-cd", str(tmp_path)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line == "repro: study has no default; choose it with a +, as +study=mine"
+
+
+def test_a_folder_with_a_comma_may_be_that_of_a_sweep(tmp_path):
+    folder = f"{tmp_path}/a,b"
+    assert quote_folders([f"results_dir={folder}"]) == [f"results_dir='{folder}'"]
+    typed = f'results_dir="{folder}"'
+    assert quote_folders([typed], sweep=True) == [typed]
+    Path(folder).mkdir()
+    assert quote_folders([f"results_dir={folder}"], sweep=True) == [f"results_dir='{folder}'"]
+
+
+def test_a_home_folder_in_a_file_is_the_one_that_is_typed(tmp_path):
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "mine.yaml").write_text("# @package _global_\nresults_dir: ~/x\n")
+    run = compose_run(["+study=mine", f"hydra.searchpath=['{tmp_path}']"])
+    assert run.results_dir == str(Path.home() / "x")
+
+
 def test_choices_beside_further_folders_are_composed_once(tmp_path, monkeypatch):
     path = f"hydra.searchpath=['file://{tmp_path}']"
     compose_run([path, "seed=1"])
@@ -249,6 +286,14 @@ def test_long_messages_and_several_lines_become_one_line(capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert len(line) < 2100
     assert "[…]" in line
+
+
+@pytest.mark.parametrize("command", [["report"], ["show", "3f2a"], ["status"], ["data", "list"]])
+def test_an_interpolation_that_is_not_resolved_is_refused(command, capsys):
+    key = "data_dir" if command[0] == "data" else "results_dir"
+    assert main([*command, f"{key}=${{oc.env:D}}/r"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"repro: {key} is '${{oc.env:D}}/r'; this command reads no interpolation"
 
 
 @pytest.mark.parametrize("command", [["report"], ["show", "3f2a"], ["run"], ["data", "list"]])
