@@ -2,13 +2,16 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from itertools import groupby, product
 from pathlib import Path
 from typing import Any, Self
 
+from repro.config.compose import compose_run
+from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.identity import changes_numbers, flattened, without_nuisance
 from repro.config.planning import PlannedRun, Plans, choices_in, plan_runs
@@ -26,6 +29,29 @@ RATES = ("train/tokens_per_second", "train/pairs_per_second")
 """Metrics of speed, of whole runs or of updates timed in turn."""
 SPEED_GAIN = "train/speed_gain"
 """Speed in the last epoch divided by that in the second, measured in either way."""
+
+
+@contextmanager
+def naming_rows(runs: Iterable[PlannedRun], extra: Sequence[str] = ()) -> Iterator[None]:
+    """Name the artefact, row and column in a ConfigError of the block that their file causes.
+
+    The block composes the runs in this order, with further overrides ``extra``.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        refused = next((run for run in runs if _is_refused([*run.overrides, *extra])), None)
+        if refused is None or not _is_refused(refused.overrides):  # what was typed is to blame
+            raise
+        raise ConfigError(f"{refused.label}: {error}") from error
+
+
+def _is_refused(overrides: Sequence[str]) -> bool:
+    try:
+        compose_run(overrides)
+    except ConfigError:
+        return True
+    return False
 
 
 @dataclass(frozen=True)
@@ -193,13 +219,14 @@ class Archive:
     def _of_corpus_at_hand(self, run: PlannedRun) -> tuple[str, list[Record]]:
         """Return which corpus a planned run reads, and its recorded runs; see the class."""
         overrides = self._overrides(run)
-        if overrides not in self._matching:  # artefacts share many configurations
-            runs = self._by_seed[run.seed]
-            self._matching[overrides] = [o for o in runs if self._matches(overrides, o.config)]
-        found = self._matching[overrides]
-        if not found:  # and nothing need be composed
-            return "", found
-        corpus = self.plans[overrides].corpus
+        with naming_rows([run]):
+            if overrides not in self._matching:  # artefacts share many configurations
+                runs = self._by_seed[run.seed]
+                self._matching[overrides] = [o for o in runs if self._matches(overrides, o.config)]
+            found = self._matching[overrides]
+            if not found:  # and nothing need be composed
+                return "", found
+            corpus = self.plans[overrides].corpus
         at_hand = self._corpus_at_hand(run, corpus)
         return corpus, [one for one in found if at_hand in (None, one.fingerprint)]
 

@@ -16,6 +16,7 @@ from repro.config.planning import plan_artefacts, plan_of, refuse_relabelled
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
 from repro.results import Archive, Record, RunFolder, list_runs, runs_dir
+from repro.results.cells import naming_rows
 from repro.results.labels import counted
 from repro.runs.environment import may_have_gpu, processor
 from repro.runs.job import corpus_at_hand
@@ -80,8 +81,14 @@ def plan(
     if hydras:
         with launcher_of([f"scale={scale}", *hydras], planned=True):
             pass  # refuses settings that `repro reproduce` refuses
-    composed = cache(lambda overrides: compose_run([*overrides, *extra]))  # artefacts share runs
-    first = next((run.overrides for runs in planned.values() for run in runs), (f"scale={scale}",))
+    every_run = [run for runs in planned.values() for run in runs]
+
+    @cache  # artefacts share runs
+    def composed(overrides: tuple[str, ...]) -> RunConfig:
+        with naming_rows(every_run, extra):
+            return compose_run([*overrides, *extra])
+
+    first = next((run.overrides for run in every_run), (f"scale={scale}",))
     results_dir = composed(first).results_path
     for name, experiment in experiments.items():
         refuse_relabelled(experiment, scale, planned[name], extra)

@@ -13,7 +13,7 @@ from repro.config.overrides import is_hydras, parse_override, resolved
 from repro.config.planning import PlannedRun, plan_artefacts, refuse_relabelled
 from repro.errors import DataError
 from repro.results import Archive, Record, RunFolder, figure_path, require_writable, run_folder
-from repro.results.cells import following_runs
+from repro.results.cells import following_runs, naming_rows
 from repro.runs.environment import describe_versions, source_commit
 from repro.runs.job import Job, Outcome, corpus_at_hand, is_finished, locate
 from repro.runs.launch import distinct, launcher_of, prepare_jobs, print_plan, run_jobs
@@ -72,7 +72,8 @@ def reproduce(
     with launcher_of([f"scale={scale}", *folders, *sweep], dry_run) as (launcher, master):
         work = _Work([load_experiment(name) for name in names], scale, columns)
         first = next((run.overrides for run in work.runs), (f"scale={scale}",))
-        results_dir = compose_run([*first, *extra]).results_path
+        with naming_rows(work.runs, extra):
+            results_dir = compose_run([*first, *extra]).results_path
         for experiment in work.experiments:
             refuse_relabelled(experiment, scale, work.plans[experiment.name], extra)
         require_writable(results_dir)
@@ -80,7 +81,8 @@ def reproduce(
         corpora = corpora_at_hand(extra)
         outcomes: list[Outcome] = []
         for labels in work.rounds(lambda: Archive(results_dir, scale, changes, fresh, corpora)):
-            prepared = prepare_jobs([[*one, *extra] for one in labels])
+            with naming_rows(work.runs, extra):
+                prepared = prepare_jobs([[*one, *extra] for one in labels])
             named = zip(prepared, labels.values(), strict=True)
             jobs = distinct([replace(job, label=label) for job, label in named])
             if dry_run:

@@ -286,6 +286,29 @@ def test_a_broken_experiment_is_no_failure_of_a_run(extension, capsys):
             assert line.startswith(f"the cells that the runs fill are not listed: {path}")
 
 
+def test_a_cycle_of_files_is_refused_in_one_line(extension, capsys):
+    for name, other in (("mild", "wild"), ("wild", "mild")):
+        write(extension / "conf" / "mapping" / f"{name}.yaml", f"defaults: [{other}]\n")
+    for command in (["run"], ["run", "-m"], ["run", "--cfg", "job"]):
+        assert main([*command, "mapping=mild"]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line == "repro: the `defaults` of configuration files form a cycle"
+
+
+def test_a_refused_row_of_an_artefact_is_named(extension, capsys):
+    table = (experiments_dirs()[0] / "peters2019" / "table1.yaml").read_text(encoding="utf-8")
+    changed = table.replace("[mapping.alpha=1.5]", "[mapping=softmx]")
+    write(extension / "experiments" / "mine" / "table1.yaml", changed)
+    for command in (["plan"], ["reproduce", "--dry-run"]):
+        assert main([*command, "mine/table1", f"results_dir={extension}"]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        expected = "mine/table1: 1 / 1.5, high (avg.), seed 1: no mapping 'softmx'"
+        assert line.startswith(f"repro: {expected}")
+        typed = ["peters2019/table1", "mapping=softmx", f"results_dir={extension}"]
+        assert main([*command, *typed]) == 2
+        assert "repro: no mapping 'softmx'" in capsys.readouterr().err
+
+
 def test_a_broken_choice_is_refused_in_one_line(extension, capsys):
     write(extension / "conf" / "mapping" / "mild.yaml", "defaults: [base_entmax\nname: entmax\n")
     assert main(["run", "mapping=mild"]) == 2
@@ -301,6 +324,8 @@ BROKEN = {
     "hydra: {launcher: {job: 3}}": "hydra.launcher.job: unknown key 'job'",
     "training: {max_epoch: 3}": "experiment/mine.yaml: training: unknown key 'max_epoch' (did you "
     "mean 'max_epochs'?); valid keys here: ",
+    "defaults: [{override /mapping: sparsmax}]": "experiment/mine.yaml: no mapping 'sparsmax'",
+    "defaults: [mine]": "experiment/mine.yaml: its `defaults` name the file itself",
     "nope: 3": "experiment/mine.yaml: unknown key 'nope'; valid keys here: task, ",
     "mapping: sparsemax": "experiment/mine.yaml: mapping is sparsemax; expected its keys, or a "
     "choice in `defaults`, as `- override /mapping: NAME`",
