@@ -103,12 +103,16 @@ class RunFolder:
         """
         self._refuse_done()
         self.path.mkdir(parents=True, exist_ok=True)
-        for left in self.path.glob(".*.tmp"):  # by a killed process: only one works on the run
-            left.unlink()
+        self._remove_temporary()
         for path, fits in ((self.checkpoint, Path.is_file), (self.predictions, Path.is_dir)):
             if (path.exists() or path.is_symlink()) and not fits(path):
                 raise ResultsError(f"{path} stands where the run writes its own; remove it")
         self.forget_failure()
+
+    def _remove_temporary(self) -> None:
+        """Remove what a killed process has left: only one works on the run."""
+        for left in self.path.glob(".*.tmp"):
+            left.unlink()
 
     def mark_done(self, summary: Mapping[str, Any]) -> None:
         """Declare the run finished, with a summary for JSON, after everything else is written."""
@@ -174,6 +178,7 @@ class RunFolder:
             ResultsError: the run is done.
         """
         self._refuse_done()
+        self._remove_temporary()
         failed = datetime.now(UTC).isoformat(timespec="seconds")
         try:
             atomic_write_text(self.traceback, traceback)
