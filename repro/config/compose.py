@@ -35,13 +35,7 @@ from repro.config.explain import (
     unknown_key,
 )
 from repro.config.identity import NUISANCE, REMOVED, changes_numbers
-from repro.config.loading import (
-    declared_name,
-    group_choices,
-    groups,
-    load_yaml,
-    yaml_problem,
-)
+from repro.config.loading import declared_name, group_choices, groups, load_yaml, yaml_problem
 from repro.config.overrides import is_hydras, is_swept, parse_override, search_path, with_text
 from repro.config.paths import (
     conf_dir,
@@ -238,8 +232,9 @@ def _with_choices(choices: tuple[str, ...]) -> _Composition:
 def _compose_choices(choices: tuple[str, ...]) -> _Composition:
     """Let Hydra compose choices of groups; raise ConfigError for what it refuses."""
     folders = [*conf_dirs(), *search_path(choices)[0]]
-    refuse_hidden(folders)
-    refuse_changed_protocols(folders)
+    if len(folders) > 1:  # else nothing can be hidden or changed
+        refuse_hidden(folders)
+        refuse_changed_protocols(folders)
     try:
         with hydra_application():
             cfg = compose("config", overrides=list(choices), return_hydra_config=True)

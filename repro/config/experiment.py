@@ -270,6 +270,11 @@ class Experiment:
         found = [key for one in self.columns if one.name == column for key in one.chosen(values)]
         return values[found[-1]] if found else []
 
+    @property
+    def ensemble_columns(self) -> set[str]:
+        """Names of the columns whose cells show an ensemble of their runs."""
+        return {column.name for column in self.columns if column.aggregate == "ensemble"}
+
     def columns_at(self, scale: str) -> list[Column]:
         """List the columns that a scale runs, with its further overrides."""
         plan = self.scales[scale]
@@ -323,7 +328,7 @@ class Experiment:
         yield from _repeated("seeds", self.seeds)
         if self.tune is not None:
             yield from self.tune.problems(rows)
-            if any(column.aggregate == "ensemble" for column in self.columns):
+            if self.ensemble_columns:
                 yield "a tuned experiment has no columns 'aggregate: ensemble'"
         yield from self.published.problems(rows, {column.name for column in self.columns})
         if self.baseline not in (None, *rows):

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -98,6 +99,29 @@ def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
             else:
                 grid = experiment.grid_at(scale, column.name)
                 yield from (replace(first, value=value) for value in grid)
+
+
+@contextmanager
+def naming_rows(runs: Iterable[PlannedRun], extra: Sequence[str] = ()) -> Iterator[None]:
+    """Name the artefact, row and column in a ConfigError of the block that their file causes.
+
+    The block composes the runs in this order, with further overrides ``extra``.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        refused = next((run for run in runs if _is_refused([*run.overrides, *extra])), None)
+        if refused is None or not _is_refused(refused.overrides):  # what was typed is to blame
+            raise
+        raise ConfigError(f"{refused.label}: {error}") from error
+
+
+def _is_refused(overrides: Sequence[str]) -> bool:
+    try:
+        compose_run(overrides)
+    except ConfigError:
+        return True
+    return False
 
 
 def plan_artefacts(

@@ -2,19 +2,16 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from itertools import groupby, product
 from pathlib import Path
 from typing import Any, Self
 
-from repro.config.compose import compose_run
-from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.identity import changes_numbers, flattened, without_nuisance
-from repro.config.planning import PlannedRun, Plans, choices_in, plan_runs
+from repro.config.planning import PlannedRun, Plans, choices_in, naming_rows, plan_runs
 from repro.evaluation.metrics import best_value, is_metric, metric_of
 from repro.results.labels import corpus_label
 from repro.results.layout import plans_path, record_path, scale_dir
@@ -29,29 +26,6 @@ RATES = ("train/tokens_per_second", "train/pairs_per_second")
 """Metrics of speed, of whole runs or of updates timed in turn."""
 SPEED_GAIN = "train/speed_gain"
 """Speed in the last epoch divided by that in the second, measured in either way."""
-
-
-@contextmanager
-def naming_rows(runs: Iterable[PlannedRun], extra: Sequence[str] = ()) -> Iterator[None]:
-    """Name the artefact, row and column in a ConfigError of the block that their file causes.
-
-    The block composes the runs in this order, with further overrides ``extra``.
-    """
-    try:
-        yield
-    except ConfigError as error:
-        refused = next((run for run in runs if _is_refused([*run.overrides, *extra])), None)
-        if refused is None or not _is_refused(refused.overrides):  # what was typed is to blame
-            raise
-        raise ConfigError(f"{refused.label}: {error}") from error
-
-
-def _is_refused(overrides: Sequence[str]) -> bool:
-    try:
-        compose_run(overrides)
-    except ConfigError:
-        return True
-    return False
 
 
 @dataclass(frozen=True)
@@ -169,7 +143,7 @@ class Archive:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """What is wrong with each record that is left out, with its path below the scale."""
+        """Reasons why records are left out, each with the path of its file below the scale."""
         above = f"{scale_dir(self.results_dir, self.scale)}/"
         return tuple(text.replace(above, "") for text in self._surveyed[1])
 
@@ -250,10 +224,9 @@ class Archive:
         self._warn_of_corpora(experiment, found)
         known = [(run, record) for run, record in found.items() if record is not None]
         # A cell that shows an ensemble needs the one whose members are exactly its runs.
-        shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
         members = defaultdict[tuple[str, str], list[tuple[PlannedRun, Record]]](list)
         for one in known:
-            if one[0].column in shown:
+            if one[0].column in experiment.ensemble_columns:
                 members[one[0].row, one[0].column].append(one)
         for runs in members.values():
             ensembles = self.ensembles_of(record for _, record in runs)

@@ -12,11 +12,10 @@ from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
 from repro.config.identity import flattened, settings, training_id
 from repro.config.overrides import is_hydras
-from repro.config.planning import plan_artefacts, plan_of, refuse_relabelled
+from repro.config.planning import naming_rows, plan_artefacts, plan_of, refuse_relabelled
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
 from repro.results import Archive, Record, RunFolder, list_runs, runs_dir
-from repro.results.cells import naming_rows
 from repro.results.labels import counted
 from repro.runs.environment import may_have_gpu, processor
 from repro.runs.job import corpus_at_hand

@@ -10,10 +10,10 @@ from pathlib import Path
 from repro.config.compose import compose_run
 from repro.config.experiment import Experiment, load_experiment
 from repro.config.overrides import is_hydras, parse_override, resolved
-from repro.config.planning import PlannedRun, plan_artefacts, refuse_relabelled
+from repro.config.planning import PlannedRun, naming_rows, plan_artefacts, refuse_relabelled
 from repro.errors import DataError
 from repro.results import Archive, Record, RunFolder, figure_path, require_writable, run_folder
-from repro.results.cells import following_runs, naming_rows
+from repro.results.cells import following_runs
 from repro.runs.environment import describe_versions, source_commit
 from repro.runs.job import Job, Outcome, corpus_at_hand, is_finished, locate
 from repro.runs.launch import distinct, launcher_of, prepare_jobs, print_plan, run_jobs
@@ -231,8 +231,7 @@ def _ensembles_to_make(
     """
     cells = defaultdict[tuple[str, str], list[PlannedRun]](list)
     for run in found:
-        columns = load_experiment(run.experiment).columns
-        if any(c.aggregate == "ensemble" for c in columns if c.name == run.column):
+        if run.column in load_experiment(run.experiment).ensemble_columns:
             cells[run.row, run.column].append(run)
 
     def is_made(runs: Sequence[PlannedRun]) -> bool:

@@ -212,8 +212,8 @@ def _take_over_training(run: Job, device: str) -> TrainingProgress | None:
                 progress = _ended_progress(other, ended)
                 with atomic_path(run.folder.model) as temporary:
                     shutil.copyfile(other.verified(other.model), temporary)
-                if not progress.sessions:  # earlier versions noted one beside it, or with the run
-                    by = ended if "commit" in ended else other.read_environment()
+                if not progress.sessions:  # earlier versions noted one, with the run
+                    by = other.read_environment()
                     noted = {key: str(by.get(key, "")) for key in _SESSION}
                     progress.sessions = [{**noted, "device": device}]
                 return progress
