@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -52,7 +53,7 @@ def glove_vectors(
     content = glove_fingerprint(path, cache_dir)
     identity = {"content": content, "words": vocabulary.tokens, "dimension": dimension}
     read = partial(read_glove, path, vocabulary, dimension)
-    return kept_vectors(cache_dir, "glove", identity, read)
+    return kept_vectors(cache_dir, "glove", identity, read, {path: content})
 
 
 def place_vectors(
@@ -129,14 +130,19 @@ def glove_fingerprint(path: Path, cache_dir: Path) -> str:
 
 
 def kept_vectors(
-    cache_dir: Path, name: str, identity: Mapping[str, object], make: Callable[[], FoundVectors]
+    cache_dir: Path,
+    name: str,
+    identity: Mapping[str, object],
+    make: Callable[[], FoundVectors],
+    sources: Mapping[Path, str] = MappingProxyType({}),
 ) -> FoundVectors:
     """Read vectors from their stage; see :func:`~repro.data.stages.cached_stage`."""
 
     def build(folder: Path) -> None:
         atomic_write_bytes(folder / _VECTORS, save(vars(make())))
 
-    return FoundVectors(**load_file(cached_stage(cache_dir, name, identity, build) / _VECTORS))
+    folder = cached_stage(cache_dir, name, identity, build, sources)
+    return FoundVectors(**load_file(folder / _VECTORS))
 
 
 def _opened(path: Path) -> Path:

@@ -35,6 +35,7 @@ class ParallelCorpus:
         fingerprint: digest that identifies the content of all files.
         references: additional targets of each test set, in files aligned with it.
         unknown: words of the text that denote an unknown word.
+        checksums: SHA-256 of the files, from which the fingerprint was computed.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ParallelCorpus:
     fingerprint: str
     references: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+    checksums: Mapping[Path, str] = field(default_factory=dict)
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -80,8 +82,11 @@ def open_folder(
                     raise DataError(
                         f"{path}:{number}: {len(line):,} characters; expected at most {LONGEST:,}"
                     )
-    digest = fingerprint(splits)
-    return ParallelCorpus(folder.name, source, target, splits, tokenised, digest)
+    checksums = checksums_of(splits)
+    digest = fingerprint(splits, checksums)
+    return ParallelCorpus(
+        folder.name, source, target, splits, tokenised, digest, checksums=checksums
+    )
 
 
 def about(size: int) -> range:
@@ -162,16 +167,24 @@ def write_lines(pairs: Iterable[tuple[str, str]], into: ParallelText) -> None:
             target_stream.write(target + "\n")
 
 
-def fingerprint(splits: Mapping[str, ParallelText]) -> str:
-    """Compute the SHA-256 over the names of the splits and the checksums of their files.
+def checksums_of(splits: Mapping[str, ParallelText]) -> dict[Path, str]:
+    """Compute the SHA-256 of every file.
 
     Raises:
         DataError: a file is missing.
     """
-    lines = []
-    for name, text in sorted(splits.items()):
-        for side, path in zip(("source", "target"), text, strict=True):
-            if not path.is_file():
-                raise DataError(f"{path} is missing")
-            lines.append(f"{name} {side} {sha256_of_file(path)}\n")
+    paths = {path for text in splits.values() for path in text}
+    for path in sorted(paths):
+        if not path.is_file():
+            raise DataError(f"{path} is missing")
+    return {path: sha256_of_file(path) for path in paths}
+
+
+def fingerprint(splits: Mapping[str, ParallelText], checksums: Mapping[Path, str]) -> str:
+    """Compute the SHA-256 over the names of the splits and the checksums of their files."""
+    lines = [
+        f"{name} {side} {checksums[path]}\n"
+        for name, text in sorted(splits.items())
+        for side, path in zip(("source", "target"), text, strict=True)
+    ]
     return sha256_of("".join(lines).encode())

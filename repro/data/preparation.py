@@ -82,7 +82,8 @@ def prepare(
     """
     start = _origin(corpus)
     identity = start | asdict(replace(text, merges=0, joint=True))
-    words = pieces = cached_stage(cache, "words", identity, partial(_write_words, corpus, text))
+    write = partial(_write_words, corpus, text)
+    words = pieces = cached_stage(cache, "words", identity, write, corpus.checksums)
     identity = start | asdict(text)
     if text.merges:
         pieces = cached_stage(cache, "subwords", identity, partial(_write_subwords, words, text))
@@ -186,7 +187,7 @@ def prune_tests(
                 pairs = read_pairs(ParallelText(text.source, target))
                 write_lines(compress(pairs, kept), _files(folder, f"{split}.{number}"))
 
-    folder = cached_stage(cache, "pruned", identity, build)
+    folder = cached_stage(cache, "pruned", identity, build, corpus.checksums)
     references = {
         split: tuple(_files(folder, f"{split}.{n}").target for n in range(1, 1 + len(paths)))
         for split, paths in corpus.references.items()

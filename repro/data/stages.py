@@ -9,9 +9,11 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from repro.atomic import atomic_write_json, atomic_write_text, temporary_beside
-from repro.checksums import MANIFEST, format_manifest
+from repro.checksums import MANIFEST, format_manifest, sha256_of_file
+from repro.errors import DataError
 
 _log = logging.getLogger(__name__)
 _DIGITS = 16
@@ -25,7 +27,11 @@ def identity_digest(identity: Mapping[str, object]) -> str:
 
 
 def cached_stage(
-    root: Path, name: str, identity: Mapping[str, object], build: Callable[[Path], None]
+    root: Path,
+    name: str,
+    identity: Mapping[str, object],
+    build: Callable[[Path], None],
+    sources: Mapping[Path, str] = MappingProxyType({}),
 ) -> Path:
     """Build the folder of a stage, unless it exists and matches its checksums.
 
@@ -37,6 +43,10 @@ def cached_stage(
         name: name of the stage, the first part of the folder's name.
         identity: all that determines the content, preceding stages included.
         build: function that fills an empty folder.
+        sources: files that ``build`` reads, with the SHA-256 by which the identity names them.
+
+    Raises:
+        DataError: one of ``sources`` has another content when the stage has been built.
     """
     folder = root / f"{name}-{identity_digest(identity)}"
     if folder.is_dir():
@@ -48,6 +58,9 @@ def cached_stage(
     temporary.mkdir()
     try:
         build(temporary)
+        for path, checksum in sources.items():
+            if sha256_of_file(path) != checksum:
+                raise DataError(f"{path} changed while it was read; start again")
         atomic_write_json(temporary / _IDENTITY, dict(identity))
         atomic_write_text(temporary / MANIFEST, format_manifest(temporary))
         with _locked(root):

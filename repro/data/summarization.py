@@ -8,7 +8,14 @@ from pathlib import Path
 
 from repro.data.corpora.summarization import DUC, GIGAWORD
 from repro.data.files import require_files
-from repro.data.parallel import ParallelCorpus, ParallelText, check_size, fingerprint, read_pairs
+from repro.data.parallel import (
+    ParallelCorpus,
+    ParallelText,
+    check_size,
+    checksums_of,
+    fingerprint,
+    read_pairs,
+)
 from repro.errors import DataError
 
 _REFERENCE_NAMES = tuple(f"task1_ref{number}.txt" for number in range(4))
@@ -62,7 +69,8 @@ def open_summaries(
         for split, paths in references.items()
         for number, path in enumerate(paths, start=1)
     }
-    digest = fingerprint(splits | further)
+    checksums = checksums_of(splits | further)
+    digest = fingerprint(splits | further, checksums)
     for split, size in {}.items() if generated else sizes.items():
         reducible = split in ("train", "dev")
         if check_sizes or not reducible:
@@ -71,4 +79,6 @@ def open_summaries(
         for _ in read_pairs(text):  # training never reads them: report errors now
             pass
     unknown = () if generated else _UNKNOWN
-    return ParallelCorpus("gigaword", "article", "title", splits, True, digest, references, unknown)
+    return ParallelCorpus(
+        "gigaword", "article", "title", splits, True, digest, references, unknown, checksums
+    )

@@ -11,6 +11,7 @@ from repro.data.parallel import (
     ParallelCorpus,
     ParallelText,
     check_size,
+    checksums_of,
     fingerprint,
     in_step,
     read_pairs,
@@ -64,10 +65,13 @@ def open_corpus(
         split: ParallelText(folder / f"{stem}.{source}", folder / f"{stem}.{target}")
         for split, stem in stems.items()
     }
-    digest = fingerprint(splits)
+    checksums = checksums_of(splits)
+    digest = fingerprint(splits, checksums)
     for split, size in sizes.items() if check_sizes else ():
         check_size(splits[split].source, size)
-    return ParallelCorpus(corpus.name, source, target, splits, corpus.tokenised, digest)
+    return ParallelCorpus(
+        corpus.name, source, target, splits, corpus.tokenised, digest, checksums=checksums
+    )
 
 
 def _assembled(
@@ -91,7 +95,8 @@ def _assembled(
     identity = {"recipe": corpus.name, "version": _VERSION, "files": checksums}
     files = {name: paths[0] for name, paths in found.items()}
     write = partial(_write, recipe, corpus.languages[0], files)
-    return cached_stage(cache, "assembled", identity, write)
+    sources = {path: checksums[name] for name, path in files.items()}
+    return cached_stage(cache, "assembled", identity, write, sources)
 
 
 def _write(recipe: Recipe, other: str, files: Mapping[str, Path], folder: Path) -> None:

@@ -155,7 +155,8 @@ _generated: dict[tuple[Any, ...], list[Path]] = {}
 def generate(write: Callable[..., object], folder: Path, *settings: Any) -> None:
     """Write a generated corpus, unless this process has written it and all its files are there.
 
-    The corpus is a pure function of ``settings``, and ``folder`` holds nothing else.
+    The corpus is a pure function of ``settings``, and ``folder`` holds no other: runs of one
+    folder of results may read different corpora at the same time.
     """
     written = _generated.get((write, folder, *settings), [])
     if not written or not all(path.is_file() for path in written):

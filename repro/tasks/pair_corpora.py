@@ -67,7 +67,7 @@ def pair_folder(config: PairRun) -> Path:
     check_name(config, "nli", "demo_nli")
     if not data.generated:
         return config.corpus_path
-    folder = config.corpus_path.resolve() / f"{data.seed}-{data.train_premises}"
+    folder = config.corpus_path.resolve() / str(data.train_premises)
     generate(_write_demo, folder, data.source, data.seed, data.train_premises)
     return folder
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from repro.data.parallel import ParallelText, fingerprint, open_folder, read_pairs
+from repro.data.parallel import ParallelText, checksums_of, fingerprint, open_folder, read_pairs
 from repro.errors import DataError
 
 
@@ -59,11 +59,15 @@ def test_missing_file_is_named(tmp_path):
     with pytest.raises(DataError, match=r"train\.de is missing"):
         list(read_pairs(ParallelText(tmp_path / "train.de", tmp_path / "train.en")))
     with pytest.raises(DataError, match=r"train\.de is missing"):
-        fingerprint({"train": ParallelText(tmp_path / "train.de", tmp_path / "train.en")})
+        checksums_of({"train": ParallelText(tmp_path / "train.de", tmp_path / "train.en")})
 
 
 def test_fingerprint_changes_with_content_and_split(write):
-    first = fingerprint({"train": write("a\n", "b\n")})
-    assert fingerprint({"train": write("a\n", "b\n")}) == first
-    assert fingerprint({"dev": write("a\n", "b\n")}) != first
-    assert fingerprint({"train": write("b\n", "a\n")}) != first
+    def found(split, *sides):
+        splits = {split: write(*sides)}
+        return fingerprint(splits, checksums_of(splits))
+
+    first = found("train", "a\n", "b\n")
+    assert found("train", "a\n", "b\n") == first
+    assert found("dev", "a\n", "b\n") != first
+    assert found("train", "b\n", "a\n") != first

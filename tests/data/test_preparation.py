@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from repro.config.schema.text_pairs import EncodingSettings, TextSettings
+from repro.data import preparation
 from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import DEMO, SIZES, write_translation_demo
@@ -93,6 +94,20 @@ def test_a_line_without_words_is_named_in_the_file_of_the_user(raw, tmp_path):
     corpus = open_folder(data_dir / "raw", "ro", "en")
     with pytest.raises(DataError, match=rf"{data_dir}/raw/train\.ro:2: no words"):
         prepare(corpus, TextSettings(), EncodingSettings(), tmp_path / "cache")
+
+
+@pytest.mark.parametrize("path", ["test.orun", "train.vesti"])
+def test_text_that_changes_while_it_is_prepared_is_refused(demo, tmp_path, path, monkeypatch):
+    (file,) = (tmp_path / "data").rglob(path)
+
+    def change_later(corpus, settings, folder):
+        _write_words(corpus, settings, folder)
+        file.write_bytes(file.read_bytes() + b"w\n")
+
+    monkeypatch.setattr(preparation, "_write_words", change_later)
+    with pytest.raises(DataError, match=path):
+        prepare(demo, TextSettings(), EncodingSettings(), tmp_path / "cache")
+    assert [*(tmp_path / "cache").iterdir()] == []
 
 
 def test_long_pairs_leave_training_only(demo, tmp_path):

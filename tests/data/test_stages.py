@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from repro.checksums import sha256_of_file
 from repro.data.stages import cached_stage, identity_digest
+from repro.errors import DataError
 
 
 def write_marker(folder):
@@ -45,6 +47,20 @@ def test_a_failed_stage_leaves_nothing_behind(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         cached_stage(tmp_path, "tokenised", {}, fail)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stage_of_files_that_change_meanwhile_is_not_kept(tmp_path):
+    source, root = tmp_path / "text", tmp_path / "stages"
+    source.write_text("first", encoding="utf-8")
+    sources = {source: sha256_of_file(source)}
+
+    def build(folder):
+        write_marker(folder)
+        source.write_text("second", encoding="utf-8")
+
+    with pytest.raises(DataError, match="text changed"):
+        cached_stage(root, "tokenised", {}, build, sources)
+    assert list(root.iterdir()) == []
 
 
 def test_of_two_builders_the_first_to_finish_wins(tmp_path):

@@ -147,6 +147,22 @@ def test_mappings_and_losses_that_do_not_exist(tmp_path, capsys):
     assert "choose loss=" in refused(["loss.name=x"], tmp_path, capsys)
 
 
+@pytest.mark.parametrize("task", [path.stem for path in sorted((conf_dir() / "task").iterdir())])
+def test_generated_corpora_of_two_seeds_do_not_replace_each_other(task, tmp_path):
+    """Workers of one sweep read both at the same time."""
+    found = []
+    for seed in (1, 2):
+        config = compose_run(
+            [f"task={task}", "hardware=cpu", f"results_dir={tmp_path}", f"data.seed={seed}"]
+        )
+        locate(config)
+        files = sorted(path for path in config.corpus_path.rglob("*") if path.is_file())
+        found.append({path: path.read_bytes() for path in files})
+    assert all(path.read_bytes() == content for path, content in found[0].items())
+    assert found[0].keys().isdisjoint(found[1])
+    assert [*found[0].values()] != [*found[1].values()]
+
+
 @pytest.mark.parametrize("lost", ["corpora", "corpora/CORPUS"])
 @pytest.mark.parametrize("task", [path.stem for path in sorted((conf_dir() / "task").iterdir())])
 def test_a_generated_corpus_that_was_removed_is_written_again(task, lost, tmp_path):

@@ -119,8 +119,10 @@ class RunConfig:
 
     @property
     def corpus_path(self) -> Path:
-        """Folder that holds the corpus of this run, generated or published."""
-        return self.corpora_path / self.data.corpus if self.data.generated else self.data_path
+        """Folder that holds the corpus of this run, published or generated from a seed."""
+        if not self.data.generated:
+            return self.data_path
+        return self.corpora_path / self.data.corpus / str(self.data.seed)
 
 
 SCHEMAS: dict[str, dict[str, type]] = {

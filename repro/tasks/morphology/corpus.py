@@ -17,7 +17,7 @@ from repro.data.sigmorphon import (
     target_tokens,
 )
 from repro.data.vocabulary import Vocabulary
-from repro.tasks.common import FolderState, check_name, own_folder
+from repro.tasks.common import FolderState, check_name, generate, own_folder
 from repro.tasks.protocol import CorpusIdentity
 
 
@@ -53,7 +53,7 @@ def _key(config: MorphologyRun) -> tuple[FolderState, str | None, tuple[str, ...
         return FolderState.of(own), None, languages
     check_name(config, "sigmorphon2018", "demo_morphology")
     if config.data.generated:
-        write_demo_corpus(config.corpus_path, config.data.seed)
+        generate(write_demo_corpus, config.corpus_path, config.data.seed)
     return FolderState.of(config.corpus_path.resolve()), task.setting, languages
 
 

@@ -17,7 +17,7 @@ from repro.data.dependencies.universal_dependencies import (
     treebank_folder,
 )
 from repro.data.vocabulary import Vocabulary
-from repro.tasks.common import FolderState, check_name, own_folder
+from repro.tasks.common import FolderState, check_name, generate, own_folder
 from repro.tasks.protocol import CorpusIdentity
 
 
@@ -79,7 +79,7 @@ def _key(config: ParsingRun) -> tuple[FolderState, str, bool]:
         return FolderState.of(own), own.name, False
     check_name(config, "universal_dependencies", "demo_parsing")
     if data.generated:
-        write_demo_treebank(config.corpus_path, data.release, data.treebank, data.seed)
+        generate(write_demo_treebank, config.corpus_path, data.release, data.treebank, data.seed)
     folder = treebank_folder(config.corpus_path, data.release, data.treebank).resolve()
     return FolderState.of(folder), f"{data.treebank} {data.release}", data.check_size
 
