@@ -271,22 +271,21 @@ class Plans:
     @property
     def _varies(self) -> bool:
         """Whether a configuration file has an interpolation with a resolver."""
-        texts = (path.read_text(encoding="utf-8", errors="replace") for path in _conf_files())
+        files = (path for folder in conf_dirs() for path in folder.rglob("*.yaml"))
+        texts = (path.read_text(encoding="utf-8", errors="replace") for path in files)
         return any(map(_RESOLVER.search, texts))
 
     @cached_property
     def _source(self) -> str:
         """Digest of everything that a composed configuration depends on."""
-        folders = [Path(__file__).parent, *(one / "repro" for one in extension_dirs())]
-        code = (path for folder in folders for path in sorted(folder.rglob("*.py")))
+        code = [Path(__file__).parent, *(one / "repro" for one in extension_dirs())]
+        roots = [(folder, "*.py") for folder in code] + [(one, "*.yaml") for one in conf_dirs()]
         digest = sha256(f"{version('hydra-core')} {version('omegaconf')}".encode())
-        for path in (*code, *_conf_files()):
-            digest.update(f"\n{path.name}\n".encode() + path.read_bytes())
+        for number, (root, kind) in enumerate(roots):
+            for path in sorted(root.rglob(kind)):
+                name = f"\n{number} {path.relative_to(root)}\n"  # its folder decides what it sets
+                digest.update(name.encode() + path.read_bytes())
         return digest.hexdigest()
-
-
-def _conf_files() -> Iterator[Path]:
-    return (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
 
 
 def choices_in(overrides: Sequence[str]) -> dict[str, str]:

@@ -48,6 +48,7 @@ from repro.report.table import (
     marked_departures,
 )
 from repro.results import Archive, Measurement, ResultsError, figure_path, run_folder
+from repro.results.cells import refuse_unknown_metrics
 from repro.results.labels import counted
 from repro.results.sweeps import read_sweeps
 
@@ -245,9 +246,11 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
         ConfigError: an experiment file is malformed.
     """
     comparer, scale = Comparer(archive.results_dir, archive.scale), archive.scale
+    experiments = [load_experiment(name) for name in list_experiments()]
+    for experiment in experiments:
+        refuse_unknown_metrics(experiment)
     parts = [
-        _part(archive, comparer, load_experiment(name), names is None or name in names)
-        for name in list_experiments()
+        _part(archive, comparer, one, names is None or one.name in names) for one in experiments
     ]
     sweeps = [sweep_view(archive, comparer, one) for one in read_sweeps(archive.results_dir, scale)]
     comparer.save()

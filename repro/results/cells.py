@@ -9,6 +9,7 @@ from itertools import groupby, product
 from pathlib import Path
 from typing import Any, Self
 
+from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.identity import changes_numbers, flattened, without_nuisance
 from repro.config.planning import PlannedRun, Plans, choices_in, naming_rows, plan_runs
@@ -318,6 +319,20 @@ class Archive:
 
 def _preference(record: Record) -> tuple[int, str, str]:
     return record.epoch, record.finished, record.run_id
+
+
+def refuse_unknown_metrics(experiment: Experiment) -> None:
+    """Raise ConfigError if an artefact names a metric that no module declares."""
+    named = {f"column {one.name!r}": one.metric for one in experiment.columns}
+    if experiment.tune is not None:
+        named["tune.metric"] = experiment.tune.metric
+    if experiment.drawing is not None and not experiment.computed:
+        named["drawing.best"] = experiment.drawing.best
+    for place, metric in named.items():
+        try:
+            metric_of(metric)
+        except ConfigError as error:
+            raise ConfigError(f"{experiment.name}: {place}: {error}") from error
 
 
 def following_runs(

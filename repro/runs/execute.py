@@ -31,6 +31,8 @@ def execute(run: Job, on_busy: Callable[[RunBusyError], None] | None = None) -> 
         publish_again(run.folder)
         _log_history(run)
         _warn_of_examples(run)
+        for left in (run.folder.checkpoint, run.folder.progress):  # by a process killed after DONE
+            left.unlink(missing_ok=True)
         return run.outcome("skipped")
     try:
         with run_lock(run.folder.path, on_busy):

@@ -16,6 +16,7 @@ from repro.config.planning import naming_rows, plan_artefacts, plan_of, refuse_r
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
 from repro.results import Archive, Record, RunFolder, list_runs, runs_dir
+from repro.results.cells import refuse_unknown_metrics
 from repro.results.labels import counted
 from repro.runs.environment import may_have_gpu, processor
 from repro.runs.job import corpus_at_hand
@@ -91,6 +92,7 @@ def plan(
     results_dir = composed(first).results_path
     for name, experiment in experiments.items():
         refuse_relabelled(experiment, scale, planned[name], extra)
+        refuse_unknown_metrics(experiment)
     changes = dict.fromkeys(names, extra)
     corpora = corpora_at_hand(extra)
     archive = Archive(results_dir, scale, changes, fresh, corpora)

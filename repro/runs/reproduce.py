@@ -1,5 +1,6 @@
 """Artefacts of the papers, from their experiment files to the report."""
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,12 +14,16 @@ from repro.config.overrides import is_hydras, parse_override, resolved
 from repro.config.planning import PlannedRun, naming_rows, plan_artefacts, refuse_relabelled
 from repro.errors import DataError
 from repro.results import Archive, Record, RunFolder, figure_path, require_writable, run_folder
-from repro.results.cells import following_runs
+from repro.results.cells import following_runs, refuse_unknown_metrics
+from repro.results.labels import counted
 from repro.runs.environment import describe_versions, source_commit
 from repro.runs.job import Job, Outcome, corpus_at_hand, is_finished, locate
 from repro.runs.launch import distinct, launcher_of, prepare_jobs, print_plan, run_jobs
 from repro.runs.locking import RunBusyError, run_lock
 from repro.runs.own_examples import write_own_examples
+from repro.version import NUMERIC_EPOCH
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ def reproduce(
     # Imported before the runs, so that a long sweep does not pick up code edited meanwhile; not at
     # module level, since `repro plan` does not need it.
     from repro.report import Origin, build_report, export_figure_data
+    from repro.report.figures import figure_kind
     from repro.runs.train import evaluate_ensemble
 
     sweep = [item for item in overrides if is_hydras(item)]
@@ -76,6 +82,9 @@ def reproduce(
             results_dir = compose_run([*first, *extra]).results_path
         for experiment in work.experiments:
             refuse_relabelled(experiment, scale, work.plans[experiment.name], extra)
+            refuse_unknown_metrics(experiment)
+            if experiment.drawing is not None:
+                figure_kind(experiment.drawing.name)  # refuses an unknown one
         require_writable(results_dir)
         changes = {name: [*map(resolved, extra)] for name in names}  # reports show the values
         corpora = corpora_at_hand(extra)
@@ -95,16 +104,25 @@ def reproduce(
                 return Reproduction(outcomes)
         archive = Archive(results_dir, scale, changes, corpus_at_hand=corpora)
         for experiment in work.experiments:
+            work.warn_of_missing_values(experiment)
             if experiment.computed:
                 origin = Origin(describe_versions(), source_commit())
                 export_figure_data(archive, experiment, origin=origin)
             for runs in work.ensembles(experiment, archive):
-                members = [locate(compose_run([*run.overrides, *extra])) for run in runs]
+                members = [
+                    replace(
+                        locate(compose_run([*run.overrides, *extra])),
+                        # That of the record may have a name of an earlier version.
+                        folder=run_folder(results_dir, scale, record.run_id),
+                    )
+                    for run, record in runs.items()
+                ]
                 if all(member.folder.status == "done" for member in members):
                     command = f"repro reproduce {experiment.name} scale={scale}"
                     outcome = evaluate_ensemble(members, command)
                     if outcome.status == "failed":
-                        cell = f"{experiment.name}: {runs[0].row}, {runs[0].column}"
+                        member = next(iter(runs))
+                        cell = f"{experiment.name}: {member.row}, {member.column}"
                         outcomes.append(replace(outcome, label=cell))
         # With the records of the ensembles.
         archive = Archive(results_dir, scale, changes, corpus_at_hand=corpora)
@@ -180,12 +198,32 @@ class _Work:
             for experiment, runs in zip(self.experiments, more, strict=True):
                 self.plans[experiment.name] += runs
 
-    def ensembles(self, experiment: Experiment, archive: Archive) -> Iterator[list[PlannedRun]]:
+    def ensembles(
+        self, experiment: Experiment, archive: Archive
+    ) -> Iterator[dict[PlannedRun, Record]]:
         """Yield the members of each ensemble to make, if all of them have records."""
         found = {run: self.found[run] for run in self.plans[experiment.name]}
         for runs in _ensembles_to_make(archive, found, lambda path: is_finished(RunFolder(path))):
-            if all(found[run] for run in runs):
-                yield runs
+            members = {run: record for run in runs if (record := found[run]) is not None}
+            if len(members) == len(runs):
+                yield members
+
+    def warn_of_missing_values(self, experiment: Experiment) -> None:
+        """Warn of runs whose records lack the metric of their column, or that of tuning."""
+        metrics = {one.name: one.metric for one in experiment.columns}
+        lacking = defaultdict[str, set[str]](set)
+        for run in self.plans[experiment.name]:
+            tune, record = experiment.tuning_of(run.row), self.found[run]
+            for metric in {metrics[run.column]} | ({tune.metric} if tune else set()):
+                if record is not None and metric not in record.metrics:
+                    lacking[metric].add(record.run_id)
+        for metric, names in lacking.items():
+            _log.warning(
+                "%s: %s without %s; a run without DONE in its folder is evaluated again",
+                experiment.name,
+                counted(len(names), "run"),
+                metric,
+            )
 
 
 def finished(
@@ -202,7 +240,7 @@ def finished(
 
     def suffices(run: PlannedRun, record: Record) -> bool:
         folder = run_folder(archive.results_dir, archive.scale, record.run_id)
-        if run in members and not folder.model.exists():
+        if run in members and (record.epoch != NUMERIC_EPOCH or not folder.model.exists()):
             return False
         if folder.path.exists():
             return is_whole(folder.path)

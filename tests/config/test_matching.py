@@ -40,6 +40,27 @@ def test_kept_plans_are_used_until_the_configuration_changes(tmp_path, monkeypat
         Plans(path)[tuple(PLAN)]
 
 
+def test_a_configuration_file_that_moves_changes_the_plans(tmp_path, monkeypatch):
+    """Only in the folder of its group has a protocol an effect."""
+    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
+    moved, overrides = tmp_path / "conf/model", ("task=morphology", "model=mine")
+    file = moved / "mine.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("defaults: [morphology, _self_]\nhidden_size: 8\n")
+    aside, protocol = tmp_path / "conf/aside", tmp_path / "conf/protocol/model"
+    (aside / "protocol").mkdir(parents=True)
+    (aside / "protocol/mine_morphology_demo.yaml").write_text("hidden_size: 12\n")
+    path = tmp_path / "plans.json"
+    for size in (8, 12):
+        plans = Plans(path)
+        assert plans[overrides].settings["model.hidden_size"] == size
+        plans.save()
+        if aside.exists():
+            protocol.parent.mkdir()
+            (aside / "protocol").rename(protocol)
+            aside.rmdir()
+
+
 @pytest.mark.parametrize("in_file", [False, True])
 def test_plans_that_read_the_environment_are_made_anew(tmp_path, monkeypatch, in_file):
     rate = "${oc.env:LR}"

@@ -1,15 +1,20 @@
 """Ensembles of an artefact: what they need, what a plan says of it, and how they fail."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from repro.cli import main
+from repro.config import ConfigError
+from repro.errors import UserError
 from repro.results import (
     Record,
     RunFolder,
     list_runs,
+    publish,
     read_records,
     record_path,
     run_folder,
@@ -18,6 +23,7 @@ from repro.results import (
 from repro.runs import train
 from repro.runs.plan import plan
 from repro.runs.reproduce import reproduce
+from repro.version import NUMERIC_EPOCH
 
 NAME = "paper2020/table8"
 TABLE = """\
@@ -78,6 +84,50 @@ def test_recorded_ensembles_need_no_folder(results, tmp_path):
     assert planned(results) == (RUNS, 0, {})
     assert reproduce([NAME], "demo", results).outcomes == []
     assert list_runs(tmp_path, "demo") == []
+
+
+def change_records(results_dir: Path, **changes: Any) -> None:
+    """Change fields of the records of all runs; ensembles are removed."""
+    for one in ensembles(results_dir):
+        record_path(results_dir, "demo", one.run_id).unlink()
+        shutil.rmtree(run_folder(results_dir, "demo", one.run_id).path)
+    for folder in members(results_dir):
+        publish(results_dir, replace(folder.read_record(), **changes))
+
+
+def test_members_of_an_earlier_epoch_are_repeated(results, tmp_path):
+    change_records(tmp_path, epoch=NUMERIC_EPOCH - 1)
+    assert planned(results) == (0, RUNS, {"without a complete folder": RUNS})
+
+
+def test_runs_without_the_metric_of_their_column_are_warned_of(results, tmp_path, caplog):
+    metrics = members(tmp_path)[0].read_record().metrics
+    change_records(tmp_path, metrics={"dev/loss": metrics["dev/loss"]})
+    reproduce([NAME], "demo", results)
+    assert f"{RUNS} runs without test/accuracy" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ("metric: test/accuracy", "metric: test/acuracy"),
+        ("metric: test/accuracy", "metric: tset/accuracy"),
+        ("kind: table", "kind: figure\ndrawing: {name: attention, best: dev/acuracy}"),
+        ("kind: table", "kind: figure\ndrawing: {name: atention}"),
+        ("columns:", "tune: {key: model.dropout, values: [0.5], metric: dev/acuracy}\ncolumns:"),
+    ],
+)
+def test_unknown_names_are_refused_before_anything_runs(given, wrong, results, tmp_path):
+    file = tmp_path / f"extension/experiments/{NAME}.yaml"
+    text = TABLE.replace(given, wrong).replace("[aggregate=ensemble]", "[]")
+    file.write_text(text, encoding="utf-8")
+    shutil.rmtree(tmp_path / "demo")
+    if "atention" not in wrong:  # a plan does not import Matplotlib
+        with pytest.raises(ConfigError, match=NAME):
+            plan([NAME], "demo", results)
+    with pytest.raises(UserError, match=r"acuracy|atention|tset"):
+        reproduce([NAME], "demo", results)
+    assert not runs_dir(tmp_path, "demo").exists()
 
 
 def test_an_ensemble_of_other_members_is_another(results, tmp_path):
