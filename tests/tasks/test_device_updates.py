@@ -107,12 +107,14 @@ def test_updates_validation_and_search_are_those_of_the_cpu(name, dtype, root):
     config = composed(name, root, *overrides)
     expected, found = (trace(config, device, dtype) for device in ("cpu", DEVICE))
     assert found.keys() == expected.keys()
-    bound = TOLERANCE[dtype]
+    bound, tied = TOLERANCE[dtype], "sequential" in name
     for key, value in expected.items():
         if key == "outputs" and dtype == torch.float64:
             assert found[key] == value
         # In float32 rounding decides which symbol is most probable, and what is just above zero.
-        elif dtype == torch.float64 or "loss" in key or "gradient" in key:
+        # Scores of sequential alignments are nearly tied at first: changing weights by 1e-7 changes
+        # the support of SparseMAP, and with it the gradients by 1e-3.
+        elif dtype == torch.float64 or "loss" in key or ("gradient" in key and not tied):
             assert_close(found[key], value, rtol=bound, atol=bound, msg=f"{key}: {{}}".format)
 
 
