@@ -18,7 +18,7 @@ PAPERS    := $(addprefix reproduce-,$(sort $(patsubst %/,%,$(dir $(ARTEFACTS))))
 TARGETS   := $(addprefix reproduce-,$(subst /,-,$(ARTEFACTS)))
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce report test test-processors test-cluster lint types tests format bench bench-startup numbers docs pages gpu clean $(PAPERS) $(TARGETS)
+.PHONY: help install reproduce report test test-processors test-card test-cluster lint types tests format bench bench-startup numbers docs pages gpu clean $(PAPERS) $(TARGETS)
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -69,6 +69,11 @@ test-processors: $(STAMP) ## Test mappings, structures, losses and solvers with 
 	for set in default avx2; do ATEN_CPU_CAPABILITY=$$set $(BIN)/python -m pytest -n auto --dist loadfile \
 	  --no-loadscope-reorder tests/mappings tests/structures tests/losses tests/laws \
 	  tests/tasks/test_published_*.py || exit 1; done
+
+# xdist would import PyTorch before the plugin.
+test-card: $(STAMP) ## Run the tests of CUDA on a card simulated on the processor (needs g++, some 30 minutes)
+	PYTHONPATH=tests $(BIN)/python -m pytest -n 0 -p simulated_card -m gpu tests/models tests/tasks \
+	  tests/training
 
 test-cluster: $(STAMP) ## Test the Slurm launcher on a cluster of this machine (as root, with slurm-wlm)
 	$(BIN)/python -m $(PIP) -c constraints.txt -e '.[slurm]'

@@ -1,0 +1,77 @@
+"""Tests of CUDA on a simulated card: some for each task here, all by ``make test-card``."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+TESTS = Path(__file__).parent
+pytestmark = pytest.mark.skipif(
+    shutil.which("g++") is None or not torch.__version__.startswith("2.13.0+cpu"),
+    reason="the card is simulated for the CPU build of PyTorch 2.13, with g++",
+)
+REFUSED = """\
+import os
+import simulated_card
+import pytest
+import torch
+
+card, ids = torch.ones(2, 2, device="cuda"), torch.arange(2, device="cuda")
+with pytest.raises(RuntimeError, match="tensors on"):
+    card + torch.ones(2)
+with pytest.raises(RuntimeError, match="not implemented"):
+    ids.view(1, 2) @ ids.view(2, 1)
+total = torch.zeros(2, device="cuda")
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    doubled = card.sum(0) * 2
+    total += doubled
+assert total.tolist() == [0, 0]
+assert doubled.isnan().all()
+for count in (1, 2):
+    graph.replay()
+    assert total.tolist() == [4 * count] * 2
+for read in (card.tolist, card.nonzero, card.cpu, lambda: bool(card.any()), lambda: card[card > 0]):
+    with pytest.raises(RuntimeError, match="capturing"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+        read()
+layer = torch.nn.GRU(2, 3, batch_first=True).cuda().eval()
+with pytest.raises(RuntimeError, match="training mode"):
+    layer(card.unsqueeze(0))
+os._exit(0)
+"""
+
+
+def run_on_card(*command: str) -> None:
+    path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
+    done = subprocess.run(
+        [sys.executable, *command], env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+
+
+def test_a_simulated_card_refuses_what_a_card_does():
+    run_on_card("-c", REFUSED)
+
+
+GRAPHS = ("morphology-sparsemax-entmax-1.5-loss", "nmt-csparsemax-guided", "snli-fusedmax")
+UPDATES = (
+    "morphology-entmax-1.25-", "nmt-csoftmax-aligned", "summarization-coverage",
+    "snli-sparsemax-entmax", "parsing-sparsemap", "nli_alignment-alignment-matching",
+)  # fmt: skip
+CHOSEN = " or ".join(
+    [f"(bits and {name})" for name in GRAPHS]
+    + [f"(those_of_the_cpu and float64 and {name})" for name in UPDATES]
+    + ["by_graphs", "bfloat16 and nmt-mlp", "equal_weights and nmt-csparsemax-predicted"]
+    + ["packed_rows", "cell"]
+)
+
+
+def test_updates_searches_and_resumed_trainings_on_a_simulated_card():
+    files = ("models", "tasks/test_device_updates.py", "training/test_graphs.py")
+    options = ["-q", "-x", "-n0", "-p", "no:cacheprovider", "-p", "simulated_card", "-m", "gpu"]
+    run_on_card("-m", "pytest", *options, "-k", CHOSEN, *(str(TESTS / file) for file in files))
