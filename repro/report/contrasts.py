@@ -11,7 +11,7 @@ import numpy as np
 
 from repro.config.claims import Bound, Order, Predicate, Spread
 from repro.config.experiment import Column, Experiment
-from repro.evaluation.metrics import best_value, metric_of
+from repro.evaluation.metrics import best_value, metric_of, without_versions
 from repro.report.cell import LEVEL, number_text, p_text
 from repro.report.table import MeasuredCells
 from repro.results import Measurement
@@ -213,7 +213,8 @@ def tested(
     """Test a predicate on means over columns of one metric.
 
     Returns:
-        None if a cell has no run, or if values are divided by a mean of zero.
+        None if a cell has no run, if values of a metric have several signatures, or if values are
+        divided by a mean of zero.
     """
     experiment = measured.experiment
     metrics = [predicate.metric or one.metric for one in columns]
@@ -226,6 +227,10 @@ def tested(
     runs = found(metrics)
     tried = found([predicate.choose] * len(columns)) if predicate.choose else runs
     if not all(all(cells) for cells in (*runs.values(), *tried.values())):
+        return None
+    cells_of_rows = [cell for row in (*runs.values(), *tried.values()) for cell in row]
+    signatures = {(o.metric, without_versions(o.signature)) for cell in cells_of_rows for o in cell}
+    if len(signatures) > len({metric for metric, _ in signatures}):
         return None
     title = " and ".join(one.name for one in columns)
     title = f"the mean of {title}" if len(columns) > 1 else title

@@ -1,5 +1,6 @@
 """Results in the terminal and as files: listings, pivots and comparisons of two runs."""
 
+import logging
 import shutil
 import sys
 import textwrap
@@ -12,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from repro.errors import meant
-from repro.evaluation.metrics import metric_of
+from repro.evaluation.metrics import metric_of, without_versions
 from repro.report.cell import p_text, visible_digits
 from repro.report.render_latex import escape_latex
 from repro.report.significance import Comparer
@@ -33,6 +34,7 @@ from repro.results.frame import (
 )
 from repro.results.labels import counted, main_metric
 
+_log = logging.getLogger(__name__)
 _LONGEST = 24
 """Most characters of a setting in a table."""
 
@@ -84,7 +86,9 @@ def print_results(
     settings = varying([records[row] for row in whole.index])
     read, averaged = form in ("table", "latex"), list[str]()
     if pivot:
-        frame = pivoted(frame, pivot, shown[0])
+        texts = [records[row].signatures.get(shown[0], "") for row in whole.index]
+        whole = whole.assign(signature=[*map(without_versions, texts)])
+        frame = pivoted(whole, pivot, shown[0])
         if sort is not None:
             frame = _sorted(frame, sort)
         if read:
@@ -182,7 +186,8 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
         Values for JSON: ``runs``; ``settings`` that differ (also the first digits of the corpus's
         ``fingerprint``, and the numeric ``epoch``) and ``metrics``, each with a value for each run,
         null if a run has none; of the metrics ``differences`` from the first run, ``best``, and the
-        p-values of paired ``tests`` where both runs predicted the same examples.
+        p-values of paired ``tests`` where both runs predicted the same examples. A value whose
+        signature is not that of the first run with the metric is null, with a warning.
 
     Raises:
         ResultsError: neither names nor filters, fewer than two runs, or an identity that no run,
@@ -210,7 +215,7 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
     comparer = Comparer(folder, first.scale)
     named = dict.fromkeys(m for one in records for m in one.metrics if m.count("/") == 1)
     for name in sorted(named, key=lambda name: not name.startswith("test/")):
-        values = [one.metrics.get(name) for one in records]
+        values = _of_one_signature(name, records)
         known = [value for value in values if value is not None]
         higher, base = metric_of(name).higher_is_better, values[0]
         metrics[name] = {
@@ -223,10 +228,23 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
     return {"runs": [one.run_id for one in records], "settings": settings, "metrics": metrics}
 
 
+def _of_one_signature(name: str, records: Sequence[Record]) -> list[float | None]:
+    """Return the values of a metric, None for a run with another signature than the first one."""
+    values, first = list[float | None](), ""
+    for one in records:
+        text = without_versions(one.signatures[name]) if name in one.metrics else first
+        first = first or text
+        values.append(one.metrics.get(name) if text == first else None)
+        if text != first:
+            where = f"{name}: the value of run {one.run_id} is left out"
+            _log.warning("%s; its signature is %s, not %s", where, text, first)
+    return values
+
+
 def _tested(comparer: Comparer, name: str, first: Record, one: Record) -> dict[str, float] | None:
-    """Return the p-value for two runs that predicted the same examples; else None."""
-    same = (one.scale, one.fingerprint) == (first.scale, first.fingerprint)
-    if one is first or not same or name not in one.metrics or name not in first.metrics:
+    """Return the p-value for two runs whose values may be tested together; else None."""
+    both = one is not first and one.scale == first.scale
+    if not both or name not in one.metrics or name not in first.metrics:
         return None
     found = comparer.compare([(Measurement.of(one, name), Measurement.of(first, name))])
     return None if found is None else {"randomisation": found.p_value}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from repro.evaluation.metrics import metric_of
+from repro.evaluation.metrics import is_current, metric_of, without_versions
 from repro.report.charts import chart_of
 from repro.report.provenance import GENERATED_SCALE
 from repro.report.render_html import PAGES, html_page
@@ -45,8 +45,10 @@ def list_page(archive: Archive) -> str:
     rows, groups, repeated = list[Row](), dict[str, int](), Counter[str]()
     for record in records:
         # Runs of a group differ only in their seed; of several with the same seed, only the last
-        # counts.
+        # counts. A group has one signature of each metric.
         alike = {key: value for key, value in record.settings.items() if key != "seed"}
+        known_as = [(name, record.signatures[name]) for name in record.metrics]
+        alike |= {m: without_versions(text) for m, text in known_as if not is_current(m, text)}
         kind = json.dumps([record.kind, record.scale, record.fingerprint, record.epoch, alike])
         own = f"{record.seed} {kind}"
         # An ensemble has the settings of its members.
@@ -111,7 +113,9 @@ def comparison(folder: Path, found: Mapping[str, Any], file: Path) -> str:
         row = compared_run(record, home, label, address)
         values = {key: each[place] for key, each in found["settings"].items()}
         settings = {key: text_of(value) for key, value in values.items() if value is not None}
-        rows.append({**row, "settings": settings, "group": "runs"})
+        metrics = {n: v for n, v in row["metrics"].items()
+                   if found["metrics"][n]["values"][place] is not None}  # fmt: skip
+        rows.append({**row, "settings": settings, "metrics": metrics, "group": "runs"})
     tests = {
         name: {
             run: p["randomisation"]

@@ -23,6 +23,7 @@ from repro.results import (
     read_statistics,
     write_comparisons,
 )
+from repro.results.cells import may_stand_together
 
 _log = logging.getLogger(__name__)
 TEST_TITLES = ("examples", "runs", "difference", "p")
@@ -52,13 +53,15 @@ class Comparer:
         A known test counts only if its difference is that of the values: runs that were repeated
         elsewhere keep their names, but not all of their digits.
 
-        Returns None if the metric has no test, if the statistics of a run are missing or damaged,
-        if the runs have different numbers of examples, or if the test is not known and ``compute``
-        is false.
+        Returns None if the values may not stand together, if the metric has no test, if the
+        statistics of a run are missing or damaged, if the runs have different numbers of examples,
+        or if the test is not known and ``compute`` is false.
 
         Raises:
             ResultsError: the groups of stored statistics differ between runs.
         """
+        if not may_stand_together(one for pair in pairs for one in pair):
+            return None
         metric, sides = pairs[0][0].metric, [*zip(*pairs, strict=True)]
         runs, others = (" ".join(one.run_id for one in side) for side in sides)
         identity = (metric, runs, others, signature())
@@ -115,8 +118,9 @@ def compare_rows(
 ) -> dict[CellKey, Comparison]:
     """Compare every cell with the baseline's cell in the same column.
 
-    Only runs of equal seeds are paired, and only if all are of one corpus. Cells without statistics
-    are left out, and without ``compute`` those whose tests are not known.
+    Only runs of equal seeds are paired, and only if all are of one corpus, numeric epoch and
+    signature of the metric. Cells without statistics are left out, and without ``compute`` those
+    whose tests are not known.
 
     Returns:
         Comparisons by row, column and metric; empty if the experiment names no baseline.
@@ -135,8 +139,7 @@ def compare_rows(
             sides = (cells.shown(label, column) for label in (row, baseline))
             left, right = ({one.seed: one for one in side} for side in sides)
             pairs = [(one, right[seed]) for seed, one in left.items() if seed in right]
-            corpora = {record.fingerprint for pair in pairs for record in pair}
-            if row != baseline and len(corpora) == 1:
+            if row != baseline and pairs:
                 comparison = comparer.compare(pairs, compute)
                 if comparison is not None:
                     found[row, column.name, column.metric] = comparison

@@ -18,6 +18,7 @@ from repro.report.figures.styles import SERIES
 from repro.report.grid import Grid, GridCell, GridColumn, block_rows, plain_grid
 from repro.report.significance import TEST_TITLES, Comparer, comparison_texts
 from repro.results import Archive, Measurement, Record, atomic_write_text, run_folder
+from repro.results.cells import averaged, may_stand_together
 from repro.results.labels import main_metric
 from repro.results.sweeps import SEED, Sweep, sweep_path
 
@@ -127,23 +128,20 @@ def _points(
     for run, record in records.items():
         found[tuple(sweep.runs[run][key] for key in sweep.keys)].append(record)
     wanted = len(sweep.runs) // len(found)
-    first = {one.seed: one for one in next(iter(found.values())) if metric in one.metrics}
+    first = {one.seed: one for one in _measured(next(iter(found.values())), metric)}
     points: list[Point] = []
     for values, runs in found.items():
         runs.sort(key=lambda record: record.seed or 0)
-        measured = [one for one in runs if metric in one.metrics]
-        pairs = [
-            (Measurement.of(one, metric), Measurement.of(first[one.seed], metric))
-            for one in measured
-            if one.seed in first and first[one.seed].fingerprint == one.fingerprint
-        ]
+        measured = _measured(runs, metric)
+        pairs = [(one, first[one.seed]) for one in measured if one.seed in first]
+        pairs = [pair for pair in pairs if may_stand_together(pair)]
         comparison = comparer.compare(pairs) if pairs and points else None
         cell = Cell(
-            values=tuple(one.metrics[metric] for one in measured),
+            values=tuple(one.value for one in measured),
             wanted=wanted,
             digits=metric_of(metric).digits,
             comparison=comparison,
-            runs=tuple(run_link(one, one.metrics[metric], metric) for one in measured),
+            runs=tuple(run_link(one, one.value, metric) for one in measured),
         )
         points.append(Point(values, tuple(runs), cell))
     means = [point.cell.mean for point in points if point.cell.mean is not None]
@@ -152,6 +150,11 @@ def _points(
         return points
     best = max(means) if higher else min(means)
     return [replace(point, best=point.cell.mean == best) for point in points]
+
+
+def _measured(runs: Sequence[Record], metric: str) -> list[Measurement]:
+    """Return the values of a metric over which a mean is taken."""
+    return averaged(Measurement.of(one, metric) for one in runs if metric in one.metrics)
 
 
 def _pivot(sweep: Sweep, points: Sequence[Point], metric: str) -> Grid:
@@ -179,7 +182,7 @@ def _metrics_grid(keys: Sequence[str], points: Sequence[Point]) -> Grid:
     for point in points:
         texts = [*point.values]
         for name in names:
-            values = tuple(r.metrics[name] for r in point.records if name in r.metrics)
+            values = tuple(one.value for one in _measured(point.records, name))
             texts.append(Cell(values, point.cell.wanted, metric_of(name).digits).text)
         lines.append([*map(GridCell, texts)])
     columns = [GridColumn(key, "label") for key in keys]

@@ -10,6 +10,7 @@ from repro.evaluation.metrics import best_value, formula_of, metric_of
 from repro.report.cell import BLANK, Cell, collapsed, run_link, visible_digits
 from repro.report.provenance import FULL_SCALE
 from repro.results import Comparison, Measurement, ResultsError
+from repro.results.cells import averaged
 
 CellKey = tuple[str, str, str]
 RATIO_DIGITS = 2
@@ -174,7 +175,8 @@ def build_table(
     corpora = defaultdict[str, set[str]](set)
     for one in records:
         corpora[one.column].add(one.corpus)
-    recorded = {f"{r.metric}: {r.signature}" for r in records if r.metric in metrics}
+    shown = [one for found in measured.by_cell.values() for one in found]
+    recorded = {f"{r.metric}: {r.signature}" for r in shown if r.metric in metrics}
     declared = {f"{metric}: {metric_of(metric).signature}" for metric in metrics}
     return Table(
         experiment=experiment,
@@ -242,9 +244,9 @@ def chosen_records(
 ) -> list[Measurement]:
     """Select the records that each row and column shows.
 
-    A tuned row keeps the records of the value that is best for the first seed. If runs differ in
-    numeric epoch, only those of the newest one remain: a spread over seeds compares runs of one
-    version.
+    A tuned row keeps the records of the value that is best for the first seed. Of several numeric
+    epochs, or signatures of a metric, one remains (:func:`repro.results.cells.averaged`): a spread
+    over seeds compares runs of one version.
     """
     chosen = list(records)
     if (tune := experiment.tune) is not None:
@@ -256,11 +258,7 @@ def chosen_records(
             if experiment.tuning_of(one.row) is None
             or (one.tuned is not None and one.tuned == best.get((one.row, one.column)))
         ]
-    newest: dict[tuple[str, str, str], int] = {}
-    for one in chosen:
-        cell = one.row, one.column, one.kind
-        newest[cell] = max(newest.get(cell, one.epoch), one.epoch)
-    return [one for one in chosen if one.epoch == newest[one.row, one.column, one.kind]]
+    return averaged(chosen)
 
 
 def tuning_values(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from itertools import groupby, product
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +14,7 @@ from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.identity import changes_numbers, flattened, without_nuisance
 from repro.config.planning import PlannedRun, Plans, choices_in, naming_rows, plan_runs
-from repro.evaluation.metrics import best_value, is_metric, metric_of
+from repro.evaluation.metrics import best_value, is_current, is_metric, metric_of, without_versions
 from repro.results.labels import corpus_label
 from repro.results.layout import plans_path, record_path, scale_dir
 from repro.results.record import Record
@@ -49,6 +50,7 @@ class Measurement:
     device: str = ""
     versions: str = ""
     wall_time: float = 0.0
+    finished: str = ""
     tuned: float | None = None  # value of the setting that is tuned in this cell; None if none is
     diverged: bool = False  # whether the training of the run diverged
 
@@ -75,6 +77,33 @@ class Measurement:
     def earlier(self) -> bool:
         """Return whether the run is of another numeric epoch."""
         return self.epoch != NUMERIC_EPOCH
+
+
+def may_stand_together(values: Iterable[Measurement]) -> bool:
+    """Return whether values of a metric may be averaged or tested together.
+
+    They need one content of the corpus, one signature apart from versions, and one numeric epoch.
+    """
+    texts = ((one, without_versions(one.signature)) for one in values)
+    return len({(one.fingerprint, text, one.epoch) for one, text in texts}) < 2
+
+
+def averaged(values: Iterable[Measurement]) -> list[Measurement]:
+    """Keep the values of each cell that may stand together; all are of one corpus content.
+
+    Of the runs of a row, column and kind those of the newest numeric epoch remain, and of a metric
+    then those with the signature that it has today, or else with that of the newest run.
+    """
+    cell, place = attrgetter("row", "column", "kind"), attrgetter("row", "column", "kind", "metric")
+    epochs, signatures, chosen = dict[Any, int](), dict[Any, tuple[bool, str, str]](), [*values]
+    for one in chosen:
+        epochs[cell(one)] = max(epochs.get(cell(one), one.epoch), one.epoch)
+    chosen = [one for one in chosen if one.epoch == epochs[cell(one)]]
+    for one in chosen:
+        today, text = is_current(one.metric, one.signature), without_versions(one.signature)
+        best = today, one.finished, text
+        signatures[place(one)] = max(signatures.get(place(one), best), best)
+    return [o for o in chosen if without_versions(o.signature) == signatures[place(o)][-1]]
 
 
 _OF_RUN = sorted({one.name for one in fields(Measurement)} & {one.name for one in fields(Record)})

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 FIRST = ("scale", "mapping", "loss", "seed")
 """Groups of settings that a reader looks at first."""
-_APART = ("scale", "corpus", "epoch", "kind", "training.optimizer")
-"""Columns over which no mean is taken."""
+_APART = ("scale", "corpus", "epoch", "signature", "kind", "training.optimizer")
+"""Columns over which no mean is taken; ``signature`` is that of the metric, without versions."""
 
 
 _TOP_LEVEL_COMMA = re.compile(r",(?![^\[]*\])")
@@ -145,7 +145,7 @@ def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.Data
     """Aggregate a metric by settings.
 
     Runs without the metric are left out; runs of several scales, corpora (also of one name),
-    epochs or optimizers, and ensembles, are kept apart.
+    epochs, signatures (if the frame has them) or optimizers, and ensembles, are kept apart.
 
     Returns:
         The settings, the mean in a column named after the metric, ``std`` (of a sample) and

@@ -1,7 +1,9 @@
+from importlib.metadata import distributions
+
 import pytest
 
 from repro.config.errors import ConfigError
-from repro.evaluation.metrics import METRICS, metric_of
+from repro.evaluation.metrics import METRICS, is_current, metric_of, without_versions
 from repro.version import __version__
 
 
@@ -21,6 +23,23 @@ def test_signatures_are_choices_and_the_version(name):
     assert head
     assert all(len(choice.split(":")) == 2 for choice in choices)
     assert choices[-1] == f"v:{__version__}"
+
+
+@pytest.mark.parametrize("name", sorted(METRICS))
+def test_no_version_of_a_package_tells_signatures_apart(name):
+    installed = {f"{one.name}:{one.version}".replace("_", "-") for one in distributions()}
+    installed.add(f"v:{__version__}")
+    assert installed & {*METRICS[name].signature.split("|")}
+    assert not installed & {*without_versions(METRICS[name].signature).split("|")}
+
+
+def test_choices_tell_signatures_apart():
+    text = "bleu|tok:13a|case:lc|sacrebleu:2.6.0|v:0.1.0"
+    assert without_versions(text) == "bleu|tok:13a|case:lc"
+    assert without_versions("meteor|program:meteor-1.5") == "meteor|program:meteor-1.5"
+    assert is_current("test/accuracy", "acc|macro:language|scorer:evalm2018|v:9.9")
+    assert not is_current("test/accuracy", "acc|macro:language|scorer:own|v:0.1.0")
+    assert is_current("test/accuracy/english", "acc|language:english|scorer:evalm2018")
 
 
 def test_metric_of_a_split():

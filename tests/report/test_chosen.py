@@ -124,3 +124,43 @@ def test_names_of_columns_with_commas_stay_apart(tuned, grid):
     scales = {"full": ScalePlan(tuned=[0.1])}
     (remark,) = tuning_remarks(replace(tuned, scales=scales), grid, "full")[:1]
     assert remark == "training.learning_rate is 0.1, not tuned (avg; other)."
+
+
+NOW, OLD, OLDER = (
+    f"acc|macro:language|scorer:{one}|v:0.1.0" for one in ("evalm2018", "own", "first")
+)
+
+
+@pytest.mark.parametrize(
+    ("signatures", "shown"),
+    [
+        ([OLD, NOW, NOW], [2, 3]),
+        ([NOW, OLD, OLD], [1]),  # that of today, although others are newer
+        ([OLD, OLDER, OLD], [1, 3]),  # that of the newest run, where none is of today
+        ([OLD, OLD, OLDER], [3]),
+        ([OLD, OLD, OLD], [1, 2, 3]),
+        ([NOW, NOW.replace("0.1.0", "0.2.0"), NOW + "|sacrebleu:2.6.0"], [1, 2, 3]),
+    ],
+)
+def test_a_cell_pools_the_values_of_one_signature(experiment, make_record, signatures, shown):
+    some = replace(experiment, seeds=[1, 2, 3])
+    records = [
+        make_record(run_id=f"r{seed}", seed=seed, value=60.0 + seed, signature=text,
+                    finished=f"2026-01-0{seed}")
+        for seed, text in enumerate(signatures, start=1)
+    ]  # fmt: skip
+    others = [replace(one, metric="dev/loss", signature="loss") for one in records]
+    chosen = chosen_records(some, [*records, *others], "full")
+    assert [one.seed for one in chosen if one.metric == "test/accuracy"] == shown
+    assert [one for one in chosen if one.metric == "dev/loss"] == others
+    table = build_table(some, records, "full")
+    cell = table.rows[0].cells[0]
+    assert cell.values == tuple(60.0 + seed for seed in shown)
+    assert (f"({len(shown)}/3)" in cell.text) == (len(shown) < 3)
+    assert len(table.signatures) == len({signatures[seed - 1] for seed in shown})
+
+
+def test_the_newest_epoch_precedes_the_signature(experiment, make_record):
+    old = make_record(run_id="a", seed=1, signature=NOW, epoch=8)
+    new = make_record(run_id="b", seed=2, signature=OLD)
+    assert chosen_records(experiment, [old, new], "full") == [new]

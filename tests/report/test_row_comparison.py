@@ -88,6 +88,23 @@ def test_without_baseline_statistics_or_common_examples_there_is_none(runs, tmp_
     assert compared(EXPERIMENT, runs, tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("changes", "tests"),
+    [
+        ({"epoch": 1}, 0),
+        ({"signature": "acc|made:otherwise"}, 0),
+        ({"signature": "acc|made:up|v:9.9"}, 1),
+    ],
+)
+def test_values_of_two_definitions_are_not_tested(changes, tests, runs, tmp_path):
+    assert len(compared(EXPERIMENT, runs, tmp_path)) == 1
+    others = [replace(one, **changes) if one.row == "softmax" else one for one in runs]
+    assert len(compared(EXPERIMENT, others, tmp_path)) == tests
+    seeds = [replace(one, **changes) if one.seed == 1 else one for one in runs]
+    (found,) = compared(EXPERIMENT, seeds, tmp_path)
+    assert len(found.runs.split()) == 1 + tests  # the cells have one definition
+
+
 def test_statistics_kept_with_records_serve_once_the_folders_are_gone(runs, tmp_path):
     expected = compared(EXPERIMENT, runs, tmp_path)
     names = {one.run_id for one in runs}

@@ -153,3 +153,14 @@ def test_an_ensemble_is_listed_with_the_settings_of_its_members(tmp_path):
     found = re.search(r'id="data">(.*?)</script>', list_page(Archive(tmp_path, "demo")))
     shown = {row["run"]: row["settings"] for row in json.loads(found[1])["runs"]}
     assert shown == {member.run_id: "mapping.alpha=2", "e" * 12: "ensemble of 1 mapping.alpha=2"}
+
+
+def test_a_group_of_runs_has_one_signature_of_each_metric(tmp_path):
+    signatures = ["acc|macro:language|scorer:evalm2018|v:1", "acc|macro:language|scorer:evalm2018"]
+    for seed, text in enumerate([*signatures, "acc|other:choice|v:1", "acc|other:choice"]):
+        config = RECORD.config | {"seed": seed}
+        publish(tmp_path, replace(RECORD, run_id=f"run{seed}", seed=seed, config=config,
+                                  signatures={"test/accuracy": text}))  # fmt: skip
+    found = re.search(r'id="data">(.*?)</script>', list_page(Archive(tmp_path, "demo")))
+    groups = {row["run"]: row["group"] for row in json.loads(found[1])["runs"]}
+    assert groups["run0"] == groups["run1"] != groups["run2"] == groups["run3"]

@@ -170,3 +170,17 @@ def test_sweeps_after_the_last_reproduction_come_first(tmp_path):
 def test_the_main_metric_is_that_of_the_test_data(tmp_path):
     make_run(tmp_path, "a", 1, 5)
     assert main_metric(Archive(tmp_path, "demo").records[0]) == "test/accuracy"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"signatures": dict.fromkeys(["test/accuracy", "dev/accuracy"], "t")}, {"epoch": 5}]
+)
+def test_a_combination_pools_runs_of_one_definition(changes, tmp_path):
+    sweep, archive = grid(tmp_path, ["mapping.alpha"]), Archive(tmp_path, "demo")
+    (one,) = [one for one in archive.records if one.run_id == "1-1-2"]
+    changed = replace(one, **{"finished": "", "metrics": {"test/accuracy": 7.0}} | changes)
+    others = [replace(other, finished="2026") for other in archive.records if other != one]
+    archive.__dict__["records"] = [*others, changed]
+    view = sweep_view(archive, Comparer(tmp_path, "demo"), sweep)
+    assert view.grids[0].rows[0].texts[1] == "31.00 (1/2)"
+    assert [row.texts[2] for row in view.details[1].rows] == ["1", "1"]  # numbers of runs

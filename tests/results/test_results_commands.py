@@ -18,7 +18,7 @@ from repro.config.identity import settings
 from repro.config.planning import plan_runs
 from repro.evaluation.sufficient_statistics import ratios
 from repro.report.explore import print_comparison
-from repro.results import Record, publish, run_folder
+from repro.results import Record, all_records, publish, run_folder
 from repro.results.frame import load, pivoted, selected, text_of
 from repro.runs.device import choose_device, describe_device
 from repro.runs.environment import processor
@@ -348,6 +348,55 @@ def test_contents_of_a_corpus_and_epochs_of_the_code_are_compared(tmp_path, make
     assert main(["compare", "one", "two", "three", where]) == 0
     settings = capsys.readouterr().out.partition("\n\n")[0]
     assert [line.split()[0] for line in settings.splitlines()[1:]] == ["fingerprint", "epoch"]
+
+
+def test_values_of_another_signature_are_left_out_of_a_comparison(
+    results, make_record, capsys, caplog
+):
+    where = f"results_dir={results}"
+    known = {one.run_id: one for one in all_records(results)}
+    for name, text in (("softmax-1", "t"), ("softmax-2", "s|v:9.9")):
+        signatures = {"test/accuracy": text, "dev/loss": "s"}
+        publish(results, replace(known[name], signatures=signatures))
+    runs = ["entmax-1", "softmax-1", "softmax-2"]
+    assert main(["compare", *runs, "--json", where]) == 0
+    accuracy = json.loads(capsys.readouterr().out)["metrics"]["test/accuracy"]
+    assert accuracy["values"] == [95, None, 50]
+    assert accuracy["differences"] == [0, None, -45]
+    assert accuracy["tests"][1] is None
+    assert accuracy["tests"][2]["randomisation"] < 0.01
+    (warning,) = caplog.messages
+    assert warning == (
+        "test/accuracy: the value of run softmax-1 is left out; its signature is t, not s"
+    )
+    page = results / "compare.html"
+    assert main(["compare", *runs, "--html", str(page), where]) == 0
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page.read_text())[1])
+    assert [run["metrics"].get("test/accuracy") for run in data["runs"]] == [95, None, 50]
+    assert all("dev/loss" in run["metrics"] for run in data["runs"])
+
+
+def test_runs_of_two_epochs_are_compared_without_a_test(results, capsys):
+    (one,) = [one for one in all_records(results) if one.run_id == "softmax-1"]
+    publish(results, replace(one, epoch=one.epoch - 1))
+    where = f"results_dir={results}"
+    for other, tested in (("softmax-1", False), ("softmax-2", True)):
+        assert main(["compare", "entmax-1", other, "--json", where]) == 0
+        accuracy = json.loads(capsys.readouterr().out)["metrics"]["test/accuracy"]
+        assert accuracy["differences"] == [0, -45]
+        assert (accuracy["tests"][1] is not None) == tested
+
+
+def test_a_pivot_keeps_signatures_apart(results, capsys):
+    for one in all_records(results):
+        text = {"softmax-1": "t|v:1", "entmax-1": "s|v:9.9"}.get(one.run_id, "s|v:1")
+        signatures = {"test/accuracy": text, "dev/loss": text}
+        publish(results, replace(one, signatures=signatures))
+    command = ["results", "--pivot", "mapping", "--metric", "test/accuracy"]
+    assert main([*command, "--format", "csv", f"results_dir={results}"]) == 0
+    table = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    found = table[["signature", "mapping.name", "mean", "count"]].to_numpy().tolist()
+    assert found == [["s", "entmax", 95, 2], ["s", "softmax", 50, 1], ["t", "softmax", 50, 1]]
 
 
 def test_runs_that_agree_with_filters_are_compared_with_the_first(results, capsys, monkeypatch):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from repro.config.errors import ConfigError
 from repro.config.paths import declared_in, extended
-from repro.evaluation.metrics.metric import Metric, signature
+from repro.evaluation.metrics.metric import Metric, signature, without_versions
 from repro.evaluation.sufficient_statistics import GROUPS, Formula, split_groups
 
 KeyT = TypeVar("KeyT", float, str)
@@ -26,10 +26,12 @@ __all__ = [
     "Metric",
     "best_value",
     "formula_of",
+    "is_current",
     "is_metric",
     "metric_of",
     "score_outputs",
     "signature",
+    "without_versions",
 ]
 
 __path__ += extended(__name__)
@@ -115,6 +117,12 @@ def is_metric(name: str) -> bool:
     except ConfigError:
         return False
     return True
+
+
+@cache
+def is_current(name: str, text: str) -> bool:
+    """Return whether a metric has a signature today, apart from versions."""
+    return without_versions(text) == without_versions(metric_of(name).signature)
 
 
 def formula_of(name: str) -> Formula | None:

@@ -2,10 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from repro.evaluation.sufficient_statistics import Formula, Statistics, metric_value
 from repro.version import __version__
+
+_VERSIONS = ("v", "sacrebleu", "nltk", "rouge-score")
+"""Keys of signatures whose values are versions of packages."""
 
 
 @dataclass(frozen=True)
@@ -65,3 +69,9 @@ class Metric:
 def signature(short: str, choices: str) -> str:
     """Format a signature: short name of the metric, choices, and version of the package."""
     return f"{short}|{choices}|v:{__version__}"
+
+
+@cache
+def without_versions(text: str) -> str:
+    """Leave the versions of packages out of a signature: the choices remain."""
+    return "|".join(one for one in text.split("|") if one.partition(":")[0] not in _VERSIONS)

@@ -439,3 +439,13 @@ def test_claims_without_a_verdict_say_why_in_different_words():
         word({}),
     ]
     assert len({*words}) == len(words)
+
+
+def test_rows_of_two_signatures_are_not_compared():
+    records = records_of({("a", "x"): [60.0, 61.0, 62.0], ("b", "x"): [9.0, 9.5, 10.0]})
+    for text, verdict in (("acc|scorer:own", Verdict.NOT_MEASURED), ("v:9", Verdict.HOLDS)):
+        mixed = [
+            replace(one, signature=f"{one.signature}|{text}") if one.row == "b" else one
+            for one in records
+        ]
+        assert judged(A_BEATS_B, mixed).verdict is verdict
