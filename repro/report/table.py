@@ -10,7 +10,7 @@ from repro.evaluation.metrics import best_value, formula_of, metric_of
 from repro.report.cell import BLANK, Cell, collapsed, run_link, visible_digits
 from repro.report.provenance import FULL_SCALE
 from repro.results import Comparison, Measurement, ResultsError
-from repro.results.cells import averaged
+from repro.results.cells import averaged, may_stand_together
 
 CellKey = tuple[str, str, str]
 RATIO_DIGITS = 2
@@ -58,9 +58,18 @@ class MeasuredCells:
         found, ratio = self.shown(row, column, metric), None if metric else column.relative_to
         if ratio is not None:
             # Divide by the value of the same seed; drop values without one.
-            others = {one.seed: one.value for one in self.shown(ratio, column)}
-            pairs = [(one, others.get(one.seed)) for one in found]
-            found = [replace(one, value=one.value / other) for one, other in pairs if other]
+            others = {one.seed: one for one in self.shown(ratio, column) if one.value}
+            pairs = [(one, others[one.seed]) for one in found if one.seed in others]
+            found = [
+                replace(
+                    one,
+                    value=one.value / other.value,
+                    epoch=min(one.epoch, other.epoch),
+                    diverged=one.diverged or other.diverged,
+                )
+                for one, other in pairs
+                if may_stand_together((one, other), any_epoch=True)
+            ]
         metric = metric or column.metric
         declared, values = metric_of(metric), tuple(one.value for one in found)
         seeds = self.experiment.seeds_at(self.scale, column.name)

@@ -79,13 +79,14 @@ class Measurement:
         return self.epoch != NUMERIC_EPOCH
 
 
-def may_stand_together(values: Iterable[Measurement]) -> bool:
-    """Return whether values of a metric may be averaged or tested together.
+def may_stand_together(values: Iterable[Measurement], *, any_epoch: bool = False) -> bool:
+    """Return whether values of a metric may be averaged, tested or divided by each other.
 
-    They need one content of the corpus, one signature apart from versions, and one numeric epoch.
+    They need one content of the corpus, one signature apart from versions, and one numeric epoch,
+    unless ``any_epoch``, for values that a mark of their epoch accompanies.
     """
     texts = ((one, without_versions(one.signature)) for one in values)
-    return len({(one.fingerprint, text, one.epoch) for one, text in texts}) < 2
+    return len({(one.fingerprint, text, any_epoch or one.epoch) for one, text in texts}) < 2
 
 
 def averaged(values: Iterable[Measurement]) -> list[Measurement]:

@@ -147,6 +147,26 @@ def test_a_relative_column_divides_by_the_row_of_the_same_seed(experiment, make_
     assert rows["2 / b"][1].values == ()
 
 
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "3.00"),
+        ({"epoch": 1}, "3.00†"),
+        ({"diverged": True}, "3.00‡"),
+        ({"signature": "acc|made:up|v:9"}, "3.00"),
+        ({"signature": "acc|made:otherwise"}, "—"),
+        ({"fingerprint": "0"}, "—"),
+    ],
+)
+def test_a_ratio_bears_the_marks_of_what_it_is_divided_by(experiment, make_record, changes, text):
+    ratio = replace(experiment.columns[0], relative_to="1 / b")
+    some = replace(experiment, columns=[ratio], seeds=[1])
+    one, base = make_record(value=30.0), make_record(row="1 / b", run_id="b", value=10.0, **changes)
+    table = build_table(some, [one, base], "full")
+    assert table.rows[0].cells[0].text == text
+    assert table.rows[1].cells[0].values == (1.0,)
+
+
 @pytest.fixture
 def departing(experiment: Experiment) -> Experiment:
     """Add two departures: one of a row, one of a column with another measure."""
