@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import hydra
 from omegaconf import DictConfig
 
+from repro.config.completion import run_help
 from repro.config.compose import compose_run, explained, register_schemas
 from repro.config.errors import ConfigError
 from repro.config.identity import SEARCH_PATH
 from repro.config.overrides import (
     is_hydras,
     is_search_path,
-    parse_override,
     with_search_path,
     with_text,
 )
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     options = [argument.partition("=")[0] for argument in arguments]
     if sum(option in ("--config-dir", "-cd") for option in options) > 1:
         raise ConfigError(f"--config-dir is given twice; name all folders in {SEARCH_PATH}=[A,B]")
-    for option in options:
+    for option in () if {"-h", "--help"} & {*options} else options:
         if option in _REFUSED:
             raise ConfigError(f"{option} is not supported; use GROUP=CHOICE")
         if option in _VIEWS:
@@ -53,10 +53,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--config-dir", "-cd")
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--detach", action="store_true")
+    parser.add_argument("--help", "-h", action="store_true")
     parsed, unknown = parser.parse_known_intermixed_args(arguments)
-    if unknown:
+    if unknown and not parsed.help:
         raise ConfigError(refused_option(unknown[0], "run"))
     overrides = with_search_path(parsed.overrides, parsed.config_dir)
+    if parsed.help:
+        print(run_help(overrides))
+        return 0
     of_sweeps = [
         item for item in overrides if re.match(r"\+*hydra[/.](launcher|sweeper|sweep|mode)\b", item)
     ]
@@ -67,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
     # Composed before anything else is imported: a typo is refused at once.
     config = None if parsed.multirun else compose_run(overrides)
     if config is not None:
-        _refuse_idle(overrides)
+        _refuse_idle(config, overrides)
 
     from repro.runs import launch
     from repro.runs.execute import RunFailedError
@@ -91,12 +95,11 @@ def main(arguments: Sequence[str]) -> int:
     return _run(config, overrides)
 
 
-def _refuse_idle(overrides: Sequence[str]) -> None:
-    """Refuse overrides that change nothing in a single run: names of sweeps, settings of Hydra."""
+def _refuse_idle(config: RunConfig, overrides: Sequence[str]) -> None:
+    """Refuse what changes nothing in a single run: the name of a sweep, settings of Hydra."""
+    if config.name is not None:  # typed, or set by a file
+        raise ConfigError(f"name={config.name} names a sweep; add -m")
     for text in overrides:
-        key = parse_override(text).key_or_group
-        if key == "name":
-            raise ConfigError(f"{text} names a sweep; add -m")
         if is_hydras(text) and not is_search_path(text):
             raise ConfigError(f"{text} changes nothing in a single run; leave it out")
 

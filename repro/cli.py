@@ -152,11 +152,6 @@ def _dispatch(arguments: list[str]) -> int:
         from repro.config.overrides import quote_folders
 
         hydras = quote_folders(arguments[1:], sweep=bool({"-m", "--multirun"} & {*arguments}))
-        if {"-h", "--help"} & {*arguments}:
-            from repro.config.completion import run_help
-
-            print(run_help([item for item in hydras if not item.startswith("-")]))
-            return 0
         from repro.app import main as run_application
 
         return run_application(hydras)

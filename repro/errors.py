@@ -31,10 +31,9 @@ def meant(name: str, choices: Iterable[str]) -> str:
 
 def refused_option(option: str, command: str) -> str:
     """Say that a command has no such option, and how a setting is written."""
-    name = option.lstrip("-").partition("=")[0][:40]
-    return (
-        f"no option --{name}; a setting is {name}=VALUE, and repro {command} --help lists options"
-    )
+    typed = option.partition("=")[0][:40]
+    key = typed.removeprefix("--") if typed.startswith("--") else "KEY"
+    return f"no option {typed}; a setting is {key}=VALUE, and repro {command} --help lists options"
 
 
 def say(text: str) -> None:

@@ -9,6 +9,7 @@ from repro.config.compose import compose_run, hydra_application, to_yaml
 from repro.config.errors import ConfigError
 from repro.config.experiment import list_experiments
 from repro.config.loading import group_choices, groups
+from repro.config.overrides import search_path
 from repro.config.schema.registry import registered_schemas
 
 SCRIPT = """\
@@ -89,6 +90,8 @@ def run_help(overrides: Sequence[str]) -> str:
     Raises:
         ConfigError: an override is refused.
     """
-    choices = {_chosen(name): ", ".join(group_choices(name)) for name in sorted(groups())}
+    further = search_path(overrides)[0]
+    names = sorted(groups(further))
+    choices = {_chosen(name): ", ".join(group_choices(name, further)) for name in names}
     listed = "\n".join(f"{name}: {options}" for name, options in choices.items() if options)
     return _TEXT.format(groups=listed, config=to_yaml(compose_run(overrides)))

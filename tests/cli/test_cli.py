@@ -46,6 +46,17 @@ def test_help_answers_in_under_two_seconds(command):
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2
 
 
+def test_help_of_run_lists_the_choices_of_a_further_folder(tmp_path, capsys):
+    (tmp_path / "mapping").mkdir()
+    text = "defaults: [base_entmax, _self_]\nname: entmax\nalpha: 1.125\n"
+    (tmp_path / "mapping" / "mine.yaml").write_text(text)
+    for typed in (["-cd", str(tmp_path), "--help"], ["-h", f"--config-dir={tmp_path}"]):
+        assert main(["run", *typed, "mapping=mine"]) == 0
+        shown = capsys.readouterr().out
+        assert "learned_alpha_entmax, mine, normmax" in shown
+        assert "alpha: 1.125" in shown
+
+
 def test_help_of_run_lists_the_choices_and_the_composed_configuration():
     shown = repro("run", "--help", "mapping=sparsemax", "seed=7").stdout
     assert "\nmapping: csoftmax, csparsemax, entmax, fusedmax," in shown
@@ -362,7 +373,9 @@ def _seed(run: Path) -> str:
         (["plan", "peters2019/tabel1"], "'peters2019/table1'"),
         (["reproduce", "peters2019/figure3", "--scale", "demo"], "scale=VALUE"),
         (["run", "--seed", "3"], "seed=VALUE"),
-        (["results", "--seed=3"], "seed=VALUE"),
+        (["results", "--seed=3"], "no option --seed; a setting is seed=VALUE"),
+        (["reproduce", "peters2019/table1", "-m"], "no option -m; a setting is KEY=VALUE"),
+        (["reproduce", "peters2019/table1", "-cd", "x"], "no option -cd; a setting is KEY=VALUE"),
         (["reproduce", "peters2019/table1", "scale", "demo"], "KEY=VALUE"),
     ],
 )
