@@ -8,7 +8,6 @@ from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_type_hints
 
@@ -28,6 +27,7 @@ from yaml import YAMLError
 from repro.config import schema
 from repro.config.errors import ConfigError
 from repro.config.explain import (
+    CHOSEN_TWICE,
     CONFIG_ERRORS,
     explain,
     setting_types,
@@ -35,14 +35,21 @@ from repro.config.explain import (
     unknown_key,
 )
 from repro.config.identity import NUISANCE, REMOVED, changes_numbers
-from repro.config.loading import declared_name, group_choices, groups, load_yaml, yaml_problem
+from repro.config.loading import (
+    declared_name,
+    default_choices,
+    group_choices,
+    groups,
+    load_yaml,
+    refuse_protocols,
+    yaml_problem,
+)
 from repro.config.overrides import is_hydras, is_swept, parse_override, search_path, with_text
 from repro.config.paths import (
     conf_dir,
     conf_dirs,
     default_data_dir,
     default_results_dir,
-    refuse_changed_protocols,
     refuse_hidden,
 )
 from repro.config.schema.registry import registered_schemas, run_class, schema_choices
@@ -231,10 +238,11 @@ def _with_choices(choices: tuple[str, ...]) -> _Composition:
 
 def _compose_choices(choices: tuple[str, ...]) -> _Composition:
     """Let Hydra compose choices of groups; raise ConfigError for what it refuses."""
-    folders = [*conf_dirs(), *search_path(choices)[0]]
+    further, others = search_path(choices)
+    folders = [*conf_dirs(), *further]
     if len(folders) > 1:  # else nothing can be hidden or changed
         refuse_hidden(folders)
-        refuse_changed_protocols(folders)
+        refuse_protocols(folders, known=not others)
     try:
         with hydra_application():
             cfg = compose("config", overrides=list(choices), return_hydra_config=True)
@@ -245,7 +253,7 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
         raise ConfigError(_explain_choices(error, choices)) from error
     except RecursionError as error:
         files = (path for folder in folders for path in sorted(folder.rglob("*.yaml")))
-        named = (path for path in files if (None, path.stem) in _defaults(path))
+        named = (path for path in files if (None, path.stem) in default_choices(path))
         where = next((f"{path}: its `defaults` name the file itself" for path in named), None)
         raise ConfigError(where or "the `defaults` of configuration files form a cycle") from error
     except UserError:
@@ -274,20 +282,9 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
     return _Composition(cfg, chosen)
 
 
-def _defaults(path: Path) -> list[tuple[str | None, Any]]:
-    """List the groups and choices in the ``defaults`` of a file, None for the file's own group."""
-    content = None
-    with suppress(YAMLError, OSError, UnicodeDecodeError):  # told of when Hydra reads the file
-        content = load_yaml(path)
-    entries = content.get("defaults") if isinstance(content, dict) else None
-    listed = entries if isinstance(entries, list) else []
-    pairs = (one.items() if isinstance(one, dict) else [(None, one)] for one in listed)
-    return [*chain.from_iterable(pairs)]
-
-
 def _refuse_ineffective(path: Path) -> None:
     """Refuse a file that overrides the launcher or sweeper: Hydra prefers those of config.yaml."""
-    for key, choice in _defaults(path):
+    for key, choice in default_choices(path):
         if found := re.fullmatch(r"override\s+/(hydra/(launcher|sweeper))", str(key)):
             raise ConfigError(f"{path}: `{key}` has no effect; type {found[1]}={choice}")
 
@@ -306,18 +303,20 @@ def _refuse_renamed(
 
 
 def _explain_choices(error: BaseException, choices: Sequence[str]) -> str:
-    """Explain an error; name the chosen file that overrides a group by a choice it lacks.
+    """Explain an error; name the chosen file that chooses what its group lacks, or has already.
 
-    Hydra names the file whose choice is overridden.
+    Hydra names the file whose choice is overridden, or none.
     """
-    group, _, name = str(getattr(error, "missing_cfg_file", None)).rpartition("/")
+    twice = CHOSEN_TWICE.match(str(error))
+    missing = "/".join(twice.groups()) if twice else str(getattr(error, "missing_cfg_file", None))
+    group, _, name = missing.rpartition("/")
     chosen = {f"{item.key_or_group}/{item.value()}" for item in map(parse_override, choices)}
     blamed = ""
     for folder in [*conf_dirs(), *search_path(choices)[0]] if group else ():
         for path in sorted(folder.rglob("*.yaml")):
             if str(path.relative_to(folder).with_suffix("")) in chosen and any(
-                re.fullmatch(rf"override\s+/{group}(@.*)?", str(key)) and choice == name
-                for key, choice in _defaults(path)
+                re.fullmatch(rf"(override\s+)?/{group}(@.*)?", str(key)) and choice == name
+                for key, choice in default_choices(path)
             ):
                 blamed = f"{path}: "
     return blamed + explain(error)

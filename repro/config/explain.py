@@ -3,10 +3,11 @@
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any, get_type_hints
 
 import yaml
@@ -41,17 +42,21 @@ _UNABLE = {
 }
 """Messages for the keys of options that a launcher or sweeper of Hydra lacks."""
 _NO_DEFAULT = re.compile(r"Could not override '(\S+)'\. No match.*\n.* use (\+\S+)$")
+_NO_MATCH = re.compile(r"In '.*': Could not override '(.*?)(?:@.*)?'\. No match")
+CHOSEN_TWICE = re.compile(r"Multiple values for (\S+)\. .* '\S+ \S+: (.+)'$")
+"""Hydra's message where a file chooses from a group that has a choice."""
 _UNSET = re.compile(r"Environment variable '(.+)' not found")
 _UNEXPECTED = re.compile(r"__init__\(\) got an unexpected keyword argument '(\w+)'")
 _KEY = re.compile(r"[+~]{0,2}\w+([-./@:$]\w+)*")
 _NO_GROUP = re.compile(r"Merge error: \w+ is not a subclass of (\w+)\. value: (.*)")
 
 
-def explain(error: BaseException) -> str:
+def explain(error: BaseException, chosen: Mapping[str, str | None] = MappingProxyType({})) -> str:
     """Describe an error of Hydra in one message, with the valid choices.
 
     Args:
         error: one of :data:`CONFIG_ERRORS`.
+        chosen: choices of the groups, to name that of a group which lacks a key.
 
     Raises:
         ConfigError: a choice needs a package that is not installed.
@@ -75,6 +80,15 @@ def explain(error: BaseException) -> str:
     place = f"{file[1]}.yaml: " if file else ""
     if found := _NO_DEFAULT.match(str(error)):
         return f"{found[1]} has no default; choose it with a +, as {found[2]}"
+    if found := CHOSEN_TWICE.match(str(error)):
+        expected = f"`- override /{found[1]}: {found[2]}`"
+        return f"its `defaults` choose {found[1]}, which has a choice; expected {expected}"
+    if found := _NO_MATCH.match(str(error)):
+        group = found[1].rpartition("/")[2]
+        expected = f"`- override /{group}: NAME` and a task that has a choice of it"
+        return (
+            f"{place}its `defaults` override {found[1]}, which has no choice; expected {expected}"
+        )
     for one in (*causes, error.__context__):  # the latter is about a key in a file
         missing = str(getattr(one, "missing_cfg_file", None))
         if isinstance(one, MissingConfigException) and "/" in missing:
@@ -91,8 +105,10 @@ def explain(error: BaseException) -> str:
                 return f"{place}{problem}"
             if file and key == file[2]:  # the file has the package of a group that no run has
                 return f"{place}expected `# @package _global_` in its first line"
-            within = key.removesuffix(str(one.key)) if file and schemas is None else ""
-            place += f"{within[:-1]}: " if within else ""
+            if schemas is None and "." in key:  # else the file is that of the group
+                group = key.partition(".")[0]
+                of = f" ({group}={chosen[group]})" if group in chosen else ""
+                place += f"{key}{of}: "
             return f"{place}{unknown_key(str(one.key), one.object_type)}"
         if isinstance(one, ConfigAttributeError | ConfigKeyError) and one.object_type is dict:
             known = ", ".join(map(str, one.parent_node))
@@ -109,8 +125,8 @@ def explain(error: BaseException) -> str:
         if found := _NO_GROUP.match(str(one)):
             for group, options in registered_schemas().items():
                 if found[1] in {option.__name__ for option in options.values()}:
-                    chosen = f"a choice in `defaults`, as `- override /{group}: NAME`"
-                    return f"{place}{group} is {found[2]}; expected its keys, or {chosen}"
+                    hint = f"a choice in `defaults`, as `- override /{group}: NAME`"
+                    return f"{place}{group} is {found[2]}; expected its keys, or {hint}"
         child = one.child_node
         if isinstance(child, DictConfig) and "." in key:  # for a whole group, a file is to blame
             return f"{key} is a group, not a value; expected {key}.KEY=VALUE"

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -72,29 +74,48 @@ def yaml_problem(error: YAMLError, path: Path | str) -> str:
     return f"{name}:{mark.line + 1}: not YAML ({error.problem})"
 
 
-def declared_name(group: str, choice: str, further: Sequence[Path] = ()) -> str | None:
+def default_choices(path: Path) -> list[tuple[str | None, Any]]:
+    """List the groups and choices in the ``defaults`` of a file, None for the file's own group."""
+    content = None
+    with suppress(YAMLError, OSError, UnicodeDecodeError):  # told of when Hydra reads the file
+        content = load_yaml(path)
+    entries = content.get("defaults") if isinstance(content, dict) else None
+    listed = entries if isinstance(entries, list) else []
+    pairs = (one.items() if isinstance(one, dict) else [(None, one)] for one in listed)
+    return [*chain.from_iterable(pairs)]
+
+
+def declared_name(
+    group: str, choice: str, further: Sequence[Path] = (), above: Sequence[str] = ()
+) -> str | None:
     """Return the ``name`` in the file of a choice, else of the last choice that its defaults name.
 
-    ``further`` are folders to search after those of extensions.
+    Args:
+        group: configuration group.
+        choice: name of the file.
+        further: folders to search after those of extensions.
+        above: choices whose defaults name this one.
 
     Returns:
         The name; None if there is no such file or name.
 
     Raises:
-        ConfigError: the file is not YAML.
+        ConfigError: a file is not YAML, or the defaults form a cycle.
     """
     paths = (folder / group / f"{choice}.yaml" for folder in (*conf_dirs(), *further))
     path = next((path for path in paths if path.exists()), None)
     content = None if path is None else _content(path, path.stat().st_mtime_ns)
     if not isinstance(content, dict):
         return None
+    if choice in above:
+        raise ConfigError(f"{path}: the `defaults` of {', '.join(above)} form a cycle")
     own = content.get(group)  # in a file for all groups, as that of a task
     if name := (own if isinstance(own, dict) else content).get("name"):
         return cast(str, name)
     listed = content.get("defaults")
     defaults = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
     bases = [one.partition("@")[0].removeprefix(f"/{group}/") for one in defaults]
-    names = (declared_name(group, one, further) for one in reversed(bases) if one != choice)
+    names = (declared_name(group, one, further, (*above, choice)) for one in reversed(bases))
     return next(filter(None, names), None)
 
 
@@ -120,3 +141,50 @@ def group_choices(group: str, further: Sequence[Path] = ()) -> list[str]:
     """List the names of the options of a configuration group, with those of further folders."""
     folders = [*conf_dirs(), *further]
     return sorted({path.stem for conf in folders for path in (conf / group).glob("*.yaml")})
+
+
+def refuse_protocols(folders: Sequence[Path], known: bool = True) -> None:
+    """Refuse protocols of further folders that have no effect, or change the package's own tasks.
+
+    A scale that a task of the package does not have may be added.
+
+    Args:
+        folders: folders of groups, the package's own first.
+        known: whether all choices lie in these folders.
+
+    Raises:
+        ConfigError: names the file.
+    """
+    own, *further = confs = [*dict.fromkeys(folder.resolve() for folder in folders)]
+    files = [(one, path) for one in further for path in sorted(one.glob("protocol/**/*.yaml"))]
+    if not files:
+        return
+    read: dict[str, set[str]] = {}  # by the folder, the forms of names, as ${task}_${scale}
+    for file in (own / "config.yaml", *(path for one in confs for path in one.glob("task/*.yaml"))):
+        for key, name in default_choices(file):
+            if found := re.fullmatch(r"(?:optional\s+)?/?(protocol(?:/\w+)?)@\w+", str(key)):
+                read.setdefault(found[1], set()).add(str(name))
+
+    def matched(name: str, forms: set[str], confs: Sequence[Path]) -> re.Match[str] | None:
+        def one_of(group: re.Match[str]) -> str:
+            choices = {path.stem for conf in confs for path in conf.glob(f"{group[1]}/*.yaml")}
+            return f"(?P<{group[1]}>{'|'.join(map(re.escape, choices))})"
+
+        patterns = (re.sub(r"\$\{(\w+)\}", one_of, form) for form in forms)
+        return next(filter(None, (re.fullmatch(one, name) for one in patterns)), None)
+
+    for folder, path in files:
+        place = path.parent.relative_to(folder).as_posix()
+        if place not in read:
+            raise ConfigError(f"{path}: has no effect; protocols lie in {', '.join(sorted(read))}")
+        if known and not matched(path.stem, read[place], confs):
+            form = " or ".join(sorted(read[place]))
+            raise ConfigError(f"{path}: has no effect; expected the names of choices, as {form}")
+        found = matched(path.stem, read[place], [own])
+        named = found.groupdict() if found else {}
+        task, scale = named.get("task"), named.get("scale")
+        if task and (scale == "full" or (own / f"protocol/{task}_{scale}.yaml").exists()):
+            raise ConfigError(
+                f"{path}: changes the package's own task={task} scale={scale}; expected a protocol "
+                "of a task, scale or choice of yours"
+            )

@@ -1,10 +1,9 @@
 """Locations of the configuration, the experiments, the corpora and the results."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
-from itertools import product
 from pathlib import Path
 from pkgutil import walk_packages
 from traceback import extract_tb
@@ -39,7 +38,7 @@ def extension_dirs() -> list[Path]:
         ConfigError: one of them is not a folder.
     """
     named = os.environ.get("REPRO_EXTENSIONS", "").split(os.pathsep)
-    folders = [Path(name).resolve() for name in named if name]
+    folders = [*dict.fromkeys(Path(name).resolve() for name in named if name)]
     for folder in folders:
         if not folder.is_dir():
             raise ConfigError(f"REPRO_EXTENSIONS names {folder}; expected a folder")
@@ -94,36 +93,6 @@ def refuse_hidden(folders: Iterable[Path], suffix: str = ".yaml") -> None:
                 shown = ".".join(["repro", *name.parts]) if suffix == ".py" else name
                 raise ConfigError(f"{path}: {shown} is defined in {known[name]} already")
         known = mine | known
-
-
-def refuse_changed_protocols(folders: Sequence[Path]) -> None:
-    """Refuse protocols of further folders that change a task of the first one, the package's own.
-
-    Such a file would take effect at a scale that the task has, for a choice of the package. A scale
-    that the task does not have may be added.
-
-    Raises:
-        ConfigError: names the file.
-    """
-    own, *further = dict.fromkeys(folder.resolve() for folder in folders)
-    choices = {
-        group.name: [path.stem for path in group.glob("*.yaml")]
-        for group in own.iterdir()
-        if group.is_dir()
-    }
-    taken = dict[str, str]()
-    for task, scale in product(choices["task"], choices["scale"]):
-        name = f"{task}_{scale}"
-        if scale == "full" or name in choices["protocol"]:
-            files = [f"{group}/{one}_{name}" for group in choices for one in choices[group]]
-            taken |= dict.fromkeys([name, *files], f"task={task} scale={scale}")
-    for folder in (one / "protocol" for one in further):
-        for path in sorted(folder.rglob("*.yaml")):
-            if (named := path.relative_to(folder).with_suffix("").as_posix()) in taken:
-                raise ConfigError(
-                    f"{path}: changes the package's own {taken[named]}; expected a protocol of a "
-                    "task, scale or choice of yours"
-                )
 
 
 def import_extension(name: str) -> ModuleType:

@@ -167,7 +167,18 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins():
         ("model.hidden_size=7", "an even number"),
         ("training.decay=0", "training.decay"),
         ("training.monitor=luck", "training.monitor is 'luck'; expected one of accuracy"),
-        ("mapping=csoftmax", "the mapping 'csoftmax' does not fit task=morphology"),
+        (
+            "mapping=csoftmax",
+            "the mapping 'csoftmax' does not fit task=morphology; choose mapping= one of entmax, "
+            "fusedmax, learned_alpha_entmax, normmax, oscarmax, softmax, sparsemax, sq_pnorm_max",
+        ),
+        ("task=snli loss=crf", "task=snli; choose loss= one of cross_entropy, entmax, sparsemax"),
+        ("task=null", "task=null: expected the name of a choice"),
+        ("hardware=null", "hardware=null: expected the name of a choice"),
+        (
+            "task=parsing +experiment=entmax_everywhere",
+            "experiment/entmax_everywhere.yaml: its `defaults` override mapping, which has",
+        ),
         ("task=nmt model=morphology mapping=csparsemax", "csparsemax needs model.fertility"),
         ("task=summarization model=morphology mapping=csoftmax", "csoftmax needs model.fertility"),
         ("task.languages=[a,a]", "task.languages is ['a', 'a']; expected each value once, or null"),

@@ -127,6 +127,54 @@ def test_a_protocol_of_the_package_s_own_cannot_be_added(extension, name, scale,
     assert f" scale={scale};" in str(caught.value)
 
 
+def test_a_protocol_of_a_scale_of_one_s_own_sets_the_seed(extension):
+    write(extension / "conf" / "protocol" / "snli_subset.yaml", "seed: 3\n")
+    assert compose_run(["task=snli", "scale=subset"]).seed == 3
+    assert compose_run(["task=snli", "scale=subset", "seed=2"]).seed == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("model/mine_snl_demo", "names of choices, as ${model}_${task}_${scale}"),
+        ("mine_snli_demo", "names of choices, as ${task}_${scale}"),
+        ("hardware/mine_demo", "names of choices, as ${hardware}_${scale}"),
+        ("modle/mine_snli_demo", "protocol/hardware, protocol/model, protocol/training"),
+        ("model/deep/mine_snli_demo", "protocols lie in protocol, protocol/data, "),
+        ("mapping/mine_morphology_demo", "protocols lie in protocol, protocol/data, "),
+    ],
+)
+@pytest.mark.parametrize("searched", [False, True])
+def test_a_protocol_that_can_take_no_effect_is_refused(extension, name, expected, searched):
+    folder = extension / "further" if searched else extension / "conf"
+    for group, base in (("model", "attention_classifier"), ("mapping", "softmax")):
+        write(folder / group / "mine.yaml", f"defaults: [{base}, _self_]\n")
+    write(folder / "protocol" / "model" / "mine_snli_demo.yaml", "hidden_size: 3\n")
+    further = [f"hydra.searchpath=['file://{folder}']"] if searched else []
+    assert compose_run([*further, "task=snli", "model=mine"]).model.hidden_size == 3
+    path = folder / "protocol" / f"{name}.yaml"
+    write(path, "seed: 3\n")
+    with pytest.raises(ConfigError) as caught:
+        compose_run(further)
+    assert str(caught.value).startswith(f"{path}: has no effect; ")
+    assert expected in str(caught.value)
+
+
+def test_a_task_of_an_extension_reads_protocols_of_further_groups(extension):
+    text = """
+# @package _global_
+defaults:
+  - /task/snli@_global_
+  - optional /protocol/mapping@mapping: ${mapping}_${task}_${scale}
+  - _self_
+"""
+    write(extension / "conf" / "task" / "mine.yaml", text.lstrip())
+    path = extension / "conf" / "protocol" / "mapping" / "softmax_mine_demo.yaml"
+    write(path, "gamma: 3\n")
+    assert compose_run(["task=mine"]).mapping.gamma == 3
+    assert compose_run(["task=snli"]).mapping.gamma == 1
+
+
 @pytest.mark.parametrize(
     ("content", "choice"),
     [
@@ -220,7 +268,7 @@ def test_a_module_of_an_extension_cannot_hide_that_of_another(extension, monkeyp
     with pytest.raises(ConfigError, match=refused):
         extended("repro.models")
     paths[1].unlink()
-    assert extended("repro.models") == [f"{folder}/repro/models" for folder in folders]
+    assert extended("repro.models") == [f"{one}/repro/models" for one in dict.fromkeys(folders)]
 
 
 def test_an_experiment_may_lie_in_an_extension(extension):
@@ -246,6 +294,13 @@ def test_the_checkout_itself_may_be_named(monkeypatch):
 
 def test_modules_are_looked_for_where_the_checkout_has_them(extension):
     assert extended("repro.config.schema") == [str(extension / "repro" / "config" / "schema")]
+
+
+def test_a_folder_that_is_named_twice_counts_once(extension, monkeypatch):
+    write(extension / "experiments" / "mine" / "figure1.yaml", EXPERIMENT)
+    monkeypatch.setenv("REPRO_EXTENSIONS", os.pathsep.join([str(extension), f"{extension}/."]))
+    assert extension_dirs() == [extension]
+    assert "mine/figure1" in list_experiments()
 
 
 def test_an_extension_that_is_no_folder_is_refused(monkeypatch):
@@ -309,6 +364,25 @@ def test_a_refused_row_of_an_artefact_is_named(extension, capsys):
         assert "repro: no mapping 'softmx'" in capsys.readouterr().err
 
 
+def test_a_cycle_is_refused_before_anything_is_composed(extension, capsys):
+    write(extension / "conf" / "mapping" / "wild.yaml", "defaults: [mild]\n")
+    for defaults, named in (("wild", "mild, wild"), ("mild", "mild")):
+        write(extension / "conf" / "mapping" / "mild.yaml", f"defaults: [{defaults}]\n")
+        assert main(["results", "mapping=mild", f"results_dir={extension}"]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.endswith(f"/mild.yaml: the `defaults` of {named} form a cycle")
+
+
+def test_the_name_of_a_sweep_in_a_file_is_refused_in_a_single_run(extension, capsys):
+    write(extension / "conf" / "experiment" / "mine.yaml", "# @package _global_\nname: mine\n")
+    for command, status in ((["run"], 2), (["run", "--dry-run"], 2), (["run", "-m"], 0)):
+        arguments = ["+experiment=mine", f"results_dir={extension}", "--dry-run"]
+        assert main([*command, *arguments]) == status
+        assert (capsys.readouterr().err == "repro: name=mine names a sweep; add -m\n") == (
+            status == 2
+        )
+
+
 def test_a_broken_choice_is_refused_in_one_line(extension, capsys):
     write(extension / "conf" / "mapping" / "mild.yaml", "defaults: [base_entmax\nname: entmax\n")
     assert main(["run", "mapping=mild"]) == 2
@@ -322,8 +396,8 @@ BROKEN = {
     "mean 'params'?); valid keys here: params, dry_run",
     "hydra: {sweeper: 3}": "hydra.sweeper is 3; expected hydra/sweeper=NAME",
     "hydra: {launcher: {job: 3}}": "hydra.launcher.job: unknown key 'job'",
-    "training: {max_epoch: 3}": "experiment/mine.yaml: training: unknown key 'max_epoch' (did you "
-    "mean 'max_epochs'?); valid keys here: ",
+    "training: {max_epoch: 3}": "experiment/mine.yaml: training.max_epoch: unknown key "
+    "'max_epoch' (did you mean 'max_epochs'?); valid keys here: ",
     "defaults: [{override /mapping: sparsmax}]": "experiment/mine.yaml: no mapping 'sparsmax'",
     "defaults: [mine]": "experiment/mine.yaml: its `defaults` name the file itself",
     "nope: 3": "experiment/mine.yaml: unknown key 'nope'; valid keys here: task, ",
@@ -334,6 +408,11 @@ BROKEN = {
     "defaults: [{mapping: softmax}]": "experiment/mine.yaml: its `defaults` name 'mapping/softmax'",
     "defaults: 3": "Invalid defaults list in 'experiment/mine', defaults must be a list (got int)",
     "name: ${oc.env:NOPE}": "name reads the environment variable NOPE, which is not set",
+    "defaults: [{/mapping: sparsemax}]": "experiment/mine.yaml: its `defaults` choose mapping, "
+    "which has a choice; expected `- override /mapping: sparsemax`",
+    "defaults: [{override /structure: matching}]": "experiment/mine.yaml: its `defaults` override "
+    "structure, which has no choice; expected `- override /structure: NAME` and a task that",
+    "defaults: [{override mapping: sparsemax}]": "expected `- override /mapping: NAME` and a task",
     "{hydra: {sweeper: {params: {name: '${oc.env:NOPE}'}}}}": "the configuration reads the "
     "environment variable NOPE",
     "3": "experiment/mine.yaml: expected a mapping",

@@ -10,7 +10,8 @@ from typing import Any, get_type_hints
 
 import repro.config.schema as package
 from repro.config.errors import ConfigError
-from repro.config.paths import import_extension
+from repro.config.loading import default_choices
+from repro.config.paths import conf_dirs, import_extension
 from repro.config.schema.run import RunConfig
 
 _log = logging.getLogger(__name__)
@@ -46,6 +47,17 @@ def registered_schemas() -> dict[str, dict[str, type]]:
 def schema_choices(group: str) -> dict[str, type]:
     """Return the schemas of a group by the names that defaults lists of YAML files use."""
     return {f"base_{name}": node for name, node in registered_schemas().get(group, {}).items()}
+
+
+def fitting_choices(group: str, kind: Any) -> list[str]:
+    """List the choices of a group whose schema is of a kind: their defaults name one that is."""
+    schemas = schema_choices(group)
+    found = {name for name, schema in schemas.items() if issubclass(schema, kind)}
+    files = [path for conf in conf_dirs() for path in (conf / group).glob("*.yaml")]
+    named = {path.stem: {name for key, name in default_choices(path) if not key} for path in files}
+    while more := {choice for choice in named if choice not in found and named[choice] & found}:
+        found |= more
+    return sorted(found - schemas.keys())
 
 
 @cache
