@@ -9,16 +9,17 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, cast, get_type_hints
+from typing import Any, NamedTuple, cast, get_args, get_type_hints
 
 from hydra import compose, initialize_config_dir
 from hydra.conf import HydraConf
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.types import Override, OverrideType
 from hydra.core.plugins import Plugins
-from hydra.errors import ConfigCompositionException, InstantiationException
+from hydra.errors import ConfigCompositionException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
@@ -44,7 +45,15 @@ from repro.config.loading import (
     refuse_protocols,
     yaml_problem,
 )
-from repro.config.overrides import is_hydras, is_swept, parse_override, search_path, with_text
+from repro.config.overrides import (
+    combinations,
+    is_hydras,
+    is_search_path,
+    is_swept,
+    parse_override,
+    search_path,
+    with_text,
+)
 from repro.config.paths import (
     conf_dir,
     conf_dirs,
@@ -98,7 +107,7 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
         ConfigError: a key or choice is unknown, a value is out of range, or the task does not
             have the scale.
     """
-    run = to_run_config(_composed(overrides))
+    run = to_run_config(_composed(overrides).config)
     _refuse_scale(run, overrides)
     return run
 
@@ -114,38 +123,84 @@ def _refuse_scale(run: schema.RunConfig, overrides: Sequence[str]) -> None:
         return
     task, scale = chosen.get("task", run.task.name), chosen.get("scale", run.scale.name)
     protocols = group_choices("protocol", folders)
-    scales = [one for one in group_choices("scale") if f"{task}_{one}" in protocols]
+    scales = [one for one in group_choices("scale", folders) if f"{task}_{one}" in protocols]
     if scales and scale not in (*scales, "full"):
         listed = ", ".join(sorted({*scales, "full"}))
         raise ConfigError(f"task={task} has no scale={scale}; choose scale= one of {listed}")
 
 
-def _composed(overrides: Sequence[str]) -> DictConfig:
+class _Composition(NamedTuple):
+    """Configuration of choices of groups."""
+
+    config: DictConfig
+    choices: dict[str, str | None]  # by group, the defaults among them
+
+
+def _composed(overrides: Sequence[str]) -> _Composition:
     """Compose the choices of groups with Hydra, then set single values, the last one last."""
+    choices, values = _parted(overrides)
+    found = _with_choices(tuple(choices))
+    for text in values:
+        _set_value(found, text)
+    return found
+
+
+@contextmanager
+def sweep_application(overrides: Sequence[str]) -> Iterator[tuple[ConfigLoader, DictConfig]]:
+    """Initialize Hydra for a sweep; yield its loader and the configuration with its own settings.
+
+    Beside these are the first choices of the sweep and the single values that fit them: every run
+    is composed and checked by itself.
+
+    Raises:
+        ConfigError: Hydra refuses a choice or one of its own settings, also within the block.
+    """
+    folders = [*filter(is_search_path, overrides)]
+    search_path(overrides)
+    with hydra_application() as application:
+        loader, first = application.config_loader(), list[str]()
+        for text in overrides:
+            if not is_swept(text):
+                first.append(text)
+            elif is_hydras(text):
+                raise ConfigError(f"{text}: several values; a sweep has one setting of Hydra's")
+            elif parse_override(text).key_or_group in registered_schemas():
+                first.append(combinations([*folders, text], loader)[0][-1])
+        choices, values = _parted(first)
+        found = _compose_choices(tuple(choices))
+        for text in values:
+            with suppress(ConfigError):
+                _set_value(found, text)
+        try:
+            yield loader, found.config
+        except CONFIG_ERRORS as error:
+            raise ConfigError(explain(error)) from error
+
+
+def _parted(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Part the overrides of one run into those for Hydra and those that set values.
+
+    Hydra composes choices, reads its own settings, and refuses keys that no configuration has. It
+    takes no null for a choice, which is a value here, unless a later choice replaces it.
+
+    Raises:
+        ConfigError: an override has another form, or chooses with a + what is chosen already.
+    """
     known = groups(search_path(overrides)[0])
+    keys = {field.name for field in fields(schema.RunConfig)}
+    choices, values = list[str](), list[str]()
     for text in overrides:
         _refuse_form(text, known)
-    choices, values = _parted(overrides, known)
+        item = parse_override(text)
+        name, sets_value = item.key_or_group, False
+        if _chooses(item, known):
+            values = [one for one in values if parse_override(one).key_or_group != name]
+            sets_value = item.value() is None
+        elif not is_hydras(text):
+            sets_value = "." in name or name in keys or item.type is OverrideType.CHANGE
+        (values if sets_value else choices).append(text)
     _refuse_chosen(choices)
-    cfg = _with_choices(tuple(choices)).config
-    for text in values:
-        _set_value(cfg, text)
-    return cfg
-
-
-def _parted(overrides: Sequence[str], known: set[str]) -> tuple[list[str], list[str]]:
-    """Part overrides into those for Hydra and those that set values.
-
-    Hydra composes choices, reads its own settings, and refuses keys that no configuration has.
-    """
-    keys = {field.name for field in fields(schema.RunConfig)}
-
-    def sets_value(item: Override) -> bool:
-        exists = "." in item.key_or_group or item.key_or_group in keys
-        return not _chooses(item, known) and (exists or item.type is OverrideType.CHANGE)
-
-    values = [one for one in overrides if not is_hydras(one) and sets_value(parse_override(one))]
-    return [one for one in overrides if one not in values], values
+    return choices, values
 
 
 def _chooses(item: Override, known: set[str]) -> bool:
@@ -166,7 +221,8 @@ def _refuse_form(text: str, known: set[str]) -> None:
         hint = f", or write a list, {name}=[{text.partition('=')[2]}]" if listed else ""
         raise ConfigError(f"{text}: several values; sweep with `run -m`{hint}")
     if _chooses(item, known):
-        if not isinstance(item.value(), str):
+        optional = type(None) in get_args(get_type_hints(schema.RunConfig).get(name))
+        if not isinstance(item.value(), str) and not (item.value() is None and optional):
             raise ConfigError(f"{text}: expected the name of a choice")
         # Hydra takes schemas, which have no values, for choices.
         if item.value() in ("???", *schema_choices(name)):
@@ -211,25 +267,17 @@ def _refuse_chosen(choices: Sequence[str]) -> None:
     others = [text for text in items if text not in added]
     chosen = {items[text].key_or_group for text in others}
     with suppress(ConfigError):  # what is wrong with the others is said when all are composed
-        single = tuple(text for text in others if not is_swept(text))
-        chosen |= _with_choices(single).choices.keys()
+        chosen |= _with_choices(tuple(others)).choices.keys()
     for text in added:
         if items[text].key_or_group in chosen:
             raise ConfigError(f"{text}: the group is chosen already; leave out the +")
-
-
-class _Composition(NamedTuple):
-    """Configuration of choices of groups."""
-
-    config: DictConfig
-    choices: dict[str, str | None]  # by group, the defaults among them
 
 
 def _with_choices(choices: tuple[str, ...]) -> _Composition:
     """Return a composition of its own with choices of groups, cached until a file changes."""
     further, others = search_path(choices)
     if others:  # also files of what is not looked at here
-        return _compose_choices(choices)
+        return _without_hydra(_compose_choices(choices))
     files = (path for folder in (*conf_dirs(), *further) for path in sorted(folder.rglob("*.yaml")))
     found = ((str(path), path.stat()) for path in files)
     stamp = tuple((path, status.st_mtime_ns, status.st_size) for path, status in found)
@@ -277,9 +325,13 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
                 _refuse_ineffective(path)
         if group in registered_schemas() and OmegaConf.is_dict(cfg[group]):
             _refuse_renamed(group, choice, cfg[group], folders)
-    with open_dict(cfg):
-        del cfg["hydra"]
     return _Composition(cfg, chosen)
+
+
+def _without_hydra(found: _Composition) -> _Composition:
+    with open_dict(found.config):
+        del found.config["hydra"]
+    return found
 
 
 def _refuse_ineffective(path: Path) -> None:
@@ -322,28 +374,29 @@ def _explain_choices(error: BaseException, choices: Sequence[str]) -> str:
     return blamed + explain(error)
 
 
-_cached = lru_cache(maxsize=256)(lambda choices, stamp: _compose_choices(choices))
+_cached = lru_cache(maxsize=256)(lambda choices, stamp: _without_hydra(_compose_choices(choices)))
 """Compositions by choices of groups and the state of the configuration files."""
 
 
-def _set_value(cfg: DictConfig, text: str) -> None:
-    """Set the value that an override names.
+def _set_value(found: _Composition, text: str) -> None:
+    """Set the value that an override names, or leave a group out whose choice is null.
 
     Raises:
         ConfigError: the task does not use the key, no schema has it, or the value does not fit.
     """
-    item = parse_override(text)
+    item, cfg = parse_override(text), found.config
     group, _, key = item.key_or_group.partition(".")
     if key == "name" and group in registered_schemas():
         raise ConfigError(f"{text}: choose {group}=NAME")
-    _refuse_unused(cfg, [text])
+    if item.key_or_group not in found.choices:  # else it is null, also where it was before
+        _refuse_unused(cfg, [text])
     try:
         if item.is_add() and OmegaConf.select(cfg, item.key_or_group) is not None:
             raise ConfigError(f"{text}: the key exists; leave out the +")
         value = parse_override(with_text(text)).value()
         OmegaConf.update(cfg, item.key_or_group, value, merge=True)
     except CONFIG_ERRORS as error:
-        raise ConfigError(explain(error)) from error
+        raise ConfigError(explain(error, found.choices)) from error
 
 
 def _refuse_unused(cfg: DictConfig, overrides: Sequence[str]) -> None:
@@ -379,7 +432,8 @@ def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
             if OmegaConf.is_dict(stored.get(key))
         }
         chosen = [f"{key}={name}" for key, name in named.items() if name in group_choices(key)]
-    cfg = _composed([*chosen, *anew])  # what it refuses was typed, not stored
+    found = _composed([*chosen, *anew])  # what it refuses was typed, not stored
+    cfg = found.config
     with _blaming(path):
         wanted = get_type_hints(run_class(OmegaConf.get_type(cfg.task)))
         for key in (str(key) for key in stored if key not in NUISANCE):
@@ -389,7 +443,7 @@ def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
     for text in (one for one in overrides if one not in anew):
         if is_swept(text):
             raise ConfigError(f"{text}: expected a single value")
-        _set_value(cfg, text)
+        _set_value(found, text)
     return to_run_config(cfg)
 
 
@@ -461,22 +515,16 @@ def hydra_application() -> Iterator[GlobalHydra]:
 @contextmanager
 def explained(overrides: Sequence[str]) -> Iterator[None]:
     """Raise ConfigError for what Hydra refuses in the block, which composes these overrides."""
-    known = groups(search_path(overrides)[0])
-    for text in overrides:
-        _refuse_misplaced(text)
-    _refuse_chosen(_parted(overrides, known)[0])
+    single = [text for text in overrides if not is_swept(text)]
+    _parted(single)
     try:
         yield
     except UserError:
         raise
-    except InstantiationException as error:
-        _compose_choices(tuple(filter(is_hydras, overrides)))  # explains hydra.launcher=NAME
-        raise ConfigError(explain(error)) from error
     except CONFIG_ERRORS as error:
         raise ConfigError(_explain_choices(error, overrides)) from error
     except (AssertionError, TypeError, ValueError, OSError, RecursionError):
-        # For a key of a group that is null, task=3, or hydra.launcher=3; this explains it.
-        compose_run([text for text in overrides if not is_swept(text)])
+        compose_run(single)  # explains it, as for a key of a group that is null
         raise
 
 

@@ -96,6 +96,8 @@ def resolved(override: str) -> str:
 def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[str, ...]]:
     """Split a sweep into the overrides of its runs; the last swept key varies fastest.
 
+    As in a single run, the last value of a key wins, over those of keys inside of it as well.
+
     Args:
         overrides: in Hydra's syntax of sweeps; every run keeps a ``hydra.searchpath``.
         loader: finds the choices that a ``glob`` matches.
@@ -105,11 +107,11 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
     """
     parsed = [parse_override(text) for text in overrides]
     folders = [*filter(is_search_path, overrides)]
-    axes: dict[str, list[str]] = {}
+    axes: list[tuple[str, list[str]]] = []
     for item, text in zip(parsed, overrides, strict=True):
         key, value = item.get_key_element().removeprefix("++"), item.value()
         if not item.is_sweep_override():
-            axes[key] = [text]
+            values = [text]
         elif key == "name":
             raise ConfigError(f"{text}: several names; a sweep has one, name=NAME")
         elif key == "results_dir":
@@ -119,23 +121,27 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
             # Hydra lists the schemas, which the choices extend, among the choices.
             options = {*loader.get_group_options(group, overrides=folders)}
             known = sorted(options - schema_choices(group).keys())
-            axes[key] = [f"{key}={name}" for name in value.filter(known)]
-            if not axes[key]:
+            values = [f"{key}={name}" for name in value.filter(known)]
+            if not values:
                 choices = ", ".join(known) or "none: it is no group"
                 raise ConfigError(f"{text} matches no choice of {group} ({choices})")
         elif isinstance(value, ChoiceSweep) and any(isinstance(one, Sweep) for one in value.list):
             raise ConfigError(f"{text}: several sweeps of one key; expected KEY=VALUE,VALUE")
         elif item.is_discrete_sweep():
-            values = _plain_texts(item, text) or [*item.sweep_string_iterator()]
-            axes[key] = [f"{key}={one}" for one in values]
-            if not axes[key]:
+            listed = _plain_texts(item, text) or [*item.sweep_string_iterator()]
+            values = [f"{key}={one}" for one in listed]
+            if not values:
                 raise ConfigError(f"{text} has no values")
         else:
             raise ConfigError(
                 f"{text}: an interval has no list of values; expected KEY=VALUE,VALUE, or "
                 "hydra/sweeper=optuna"
             )
-    return list(product(*axes.values()))
+        # A mapping keeps the keys that it does not name, and a second +GROUP is refused.
+        if "{" not in text and not key.startswith("+"):
+            axes = [axis for axis in axes if axis[0] != key]
+        axes.append((key, values))
+    return list(product(*(values for _, values in axes)))
 
 
 def is_hydras(text: str) -> bool:
@@ -170,10 +176,14 @@ def search_path(overrides: Sequence[str]) -> tuple[list[Path], list[str]]:
     The latter are interpolations, and entries of another scheme, such as ``pkg://``.
 
     Raises:
-        ConfigError: a folder does not exist, or the key has a +: Hydra would pass over them.
+        ConfigError: a folder does not exist, the key has a +, or there are two of them: Hydra
+            would pass over them.
     """
     folders, others = list[Path](), list[str]()
-    for text in filter(is_search_path, overrides):
+    texts = [*filter(is_search_path, overrides)]
+    if len(texts) > 1:
+        raise ConfigError(f"{SEARCH_PATH} is given twice; name all folders in {SEARCH_PATH}=[A,B]")
+    for text in texts:
         if text.startswith("+"):
             raise ConfigError(f"{text}: the key exists; leave out the +")
         found = parse_override(text).value()

@@ -20,12 +20,12 @@ from hydra._internal.callbacks import Callbacks  # launchers of other packages c
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
-from hydra.core.utils import JobReturn, JobStatus
+from hydra.core.utils import JobReturn, JobStatus, configure_log
 from hydra.plugins.launcher import Launcher
-from hydra.types import HydraContext, RunMode
+from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf, read_write
 
-from repro.config.compose import compose_run, explained, hydra_application
+from repro.config.compose import compose_run, sweep_application
 from repro.config.errors import ConfigError
 from repro.config.overrides import (
     combinations,
@@ -84,14 +84,21 @@ class Backend:
     remote: bool = False  # runs are computed on other machines, whose devices are unknown here
 
 
-def prepare_jobs(overrides: Sequence[Sequence[str]]) -> list[Job]:
+def prepare_jobs(overrides: Sequence[Sequence[str]], sweep: bool = False) -> list[Job]:
     """Compose and locate runs.
 
     Raises:
-        ConfigError: a setting is refused.
+        ConfigError: a setting is refused; in a ``sweep``, names the combination.
         DataError: a corpus is missing or malformed.
     """
-    configs = [compose_run(item) for item in overrides]  # all, before a corpus is generated
+    configs = []
+    shared = frozenset[str](*overrides[:1]).intersection(*overrides)
+    for item in overrides:  # all, before a corpus is generated
+        try:
+            configs.append(compose_run(item))
+        except ConfigError as error:
+            combination = " ".join(one for one in item if sweep and one not in shared)
+            raise ConfigError(f"{combination}: {error}" if combination else str(error)) from error
     return [*map(locate, configs, overrides)]
 
 
@@ -146,7 +153,7 @@ def launch(
         For each run, the value of its monitored metric, or an error if it failed.
     """
     search = further_folders(master.hydra)
-    asked = prepare_jobs([[*item, *search] for item in overrides])
+    asked = prepare_jobs([[*item, *search] for item in overrides], sweep=True)
     # What was typed with a single value is the same in every run of a search.
     typed = frozenset([*master.hydra.overrides.task, *search])
     position = SearchPosition(before, master.hydra.sweeper.get("n_trials") or 0, typed)
@@ -252,14 +259,6 @@ def further_folders(hydra: Any) -> list[str]:
     return [*filter(is_search_path, hydra.overrides.hydra)]
 
 
-@contextmanager
-def _sweep_of_hydra(overrides: Sequence[str]) -> Iterator[Any]:
-    """Yield Hydra with the suite's configuration; raise ConfigError for what it refuses."""
-    with explained(overrides), hydra_application() as application:
-        _refuse_unread(overrides)
-        yield application.hydra
-
-
 def _refuse_unread(overrides: Sequence[str]) -> None:
     """Refuse settings of Hydra that nothing reads.
 
@@ -279,12 +278,22 @@ def multirun(overrides: Sequence[str]) -> Any:
     Raises:
         ConfigError: an override is refused.
     """
-    with _sweep_of_hydra(overrides) as hydra:
-        typed, texts = [*overrides], [*map(with_text, overrides)]
-        if typed != texts:  # only the suite's sweeper does not read texts as numbers
-            master = hydra.compose_config("config", typed, RunMode.MULTIRUN)
-            typed = typed if master.hydra.runtime.choices["hydra/sweeper"] == "grid" else texts
-        return hydra.multirun("config", run_task, typed)
+    typed = [one for one in overrides if not is_hydras(one)]
+    with sweep_application(overrides) as (loader, master):
+        _refuse_unread(overrides)
+        if master.hydra.runtime.choices["hydra/sweeper"] != "grid":
+            typed = [*map(with_text, typed)]  # other sweepers read texts as numbers
+        # As Hydra's own `multirun`, which would compose all values with the first choices.
+        master.hydra.overrides.task = typed
+        configure_log(master.hydra.hydra_logging, master.hydra.verbose)
+        callbacks = Callbacks(master)
+        callbacks.on_multirun_start(config=master, config_name="config")
+        sweeper = Plugins.instance().instantiate_sweeper(
+            config=master, hydra_context=HydraContext(loader, callbacks), task_function=run_task
+        )
+        returned = sweeper.sweep(arguments=typed)
+        callbacks.on_multirun_end(config=master, config_name="config")
+        return returned
 
 
 @contextmanager
@@ -306,11 +315,11 @@ def launcher_of(
         if key == "hydra/sweeper" or key.startswith("hydra.sweeper."):
             raise ConfigError(f"{text}: artefacts have no sweeper; leave it out")
     overrides = [*overrides, *["hydra.sweeper.dry_run=true"] * planned]
-    with _sweep_of_hydra(overrides) as hydra:
-        master = hydra.compose_config("config", overrides, RunMode.MULTIRUN)
+    with sweep_application(overrides) as (loader, master):
+        _refuse_unread(overrides)
         yield (
             Plugins.instance().instantiate_launcher(
-                hydra_context=HydraContext(hydra.config_loader, Callbacks()),
+                hydra_context=HydraContext(loader, Callbacks()),
                 task_function=run_task,
                 config=master,
             ),
@@ -350,7 +359,7 @@ def sweep_grid(
         One outcome for each run; none with ``dry_run``, which only lists them.
     """
     folders = further_folders(master.hydra)
-    asked = prepare_jobs(combinations([*overrides, *folders], loader))
+    asked = prepare_jobs(combinations([*overrides, *folders], loader), sweep=True)
     jobs, sweeps = distinct(asked), sweeps_of(asked)
     if dry_run:
         print_plan(jobs)

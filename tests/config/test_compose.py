@@ -173,8 +173,17 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins():
             "fusedmax, learned_alpha_entmax, normmax, oscarmax, softmax, sparsemax, sq_pnorm_max",
         ),
         ("task=snli loss=crf", "task=snli; choose loss= one of cross_entropy, entmax, sparsemax"),
+        (
+            "mapping=null",
+            "mapping=null does not fit task=morphology; choose mapping= one of entmax",
+        ),
         ("task=null", "task=null: expected the name of a choice"),
         ("hardware=null", "hardware=null: expected the name of a choice"),
+        ("structure=null", "the task does not use structure=null; leave it out"),
+        (
+            "loss=cross_entropy mapping.alpha=1.5 loss.alpha=1.5",
+            "loss.alpha (loss=cross_entropy): unknown key 'alpha'",
+        ),
         (
             "task=parsing +experiment=entmax_everywhere",
             "experiment/entmax_everywhere.yaml: its `defaults` override mapping, which has",

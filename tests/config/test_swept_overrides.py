@@ -7,7 +7,7 @@ from omegaconf import OmegaConf
 
 from repro.cli import main
 from repro.config import ConfigError
-from repro.config.compose import compose_run, hydra_application
+from repro.config.compose import compose_run, hydra_application, sweep_application
 from repro.config.loading import group_choices
 from repro.config.overrides import (
     as_override,
@@ -18,6 +18,7 @@ from repro.config.overrides import (
     with_search_path,
 )
 from repro.config.schema.mapping import EntmaxConfig
+from repro.runs.job import locate
 
 MINE = "defaults: [base_entmax, _self_]\nname: entmax\nalpha: 1.125\n"
 EXPERIMENT = "# @package _global_\nhydra: {sweeper: {params: {seed: '1,2,3'}}}\n"
@@ -44,9 +45,9 @@ def test_hydras_sweeps_are_those_of_its_own_sweeper():
     overrides = ["seed=range(1,4)", "mapping.alpha=choice(1,2)", "+x='a,b'", "seed=7,8"]
     found = split(*overrides)
     assert found == [
-        (f"seed={seed}", f"mapping.alpha={alpha}", "+x='a,b'")
-        for seed in (7, 8)
+        (f"mapping.alpha={alpha}", "+x='a,b'", f"seed={seed}")
         for alpha in (1, 2)
+        for seed in (7, 8)
     ]
 
 
@@ -68,6 +69,97 @@ def test_the_configuration_of_a_run_is_the_one_that_is_printed(overrides, capsys
         assert main(["run", *command]) == 0
         printed, run = OmegaConf.create(capsys.readouterr().out), compose_run([first, second])
         assert (printed.seed, printed.data) == (run.seed, OmegaConf.structured(run.data))
+
+
+SAME = {
+    "task=nli_alignment structure=null": ["task=nli_alignment"],
+    "task=nli_alignment structure=matching structure=null": ["task=nli_alignment"],
+    "task=nli_alignment structure=null structure=matching": [
+        "task=nli_alignment structure=matching"
+    ],
+    "task=nli_alignment +experiment=matched structure=null": ["task=nli_alignment seed=7"],
+    "task=nli_alignment structure=null,matching": [
+        "task=nli_alignment",
+        "task=nli_alignment structure=matching",
+    ],
+    "task.schedule.high.max_epochs=1 task.schedule={high:{max_epochs:2}} "
+    "task.setting=high task.schedule.high.max_epochs=3": [
+        "task.setting=high task.schedule.high.max_epochs=3"
+    ],
+    "task.setting=high task.schedule.high.max_epochs=3 task.schedule={high:{max_epochs:2}}": [
+        "task.setting=high task.schedule.high.max_epochs=2"
+    ],
+    "task=nmt model.fertility={least:3} model.fertility.least=2 model.fertility={value:4}": [
+        "task=nmt model.fertility.least=2 model.fertility.value=4"
+    ],
+    "seed=4 mapping=softmax ++seed=3 mapping=entmax": ["mapping=entmax seed=3"],
+    "task=nmt task=snli": ["task=snli"],
+    "task=snli scale=mine": ["task=snli scale=mine data.train_premises=9 seed=3"],
+    "mapping=fusedmax,oscarmax mapping.lam=0.2": [
+        "mapping=fusedmax mapping.lam=0.2",
+        "mapping=oscarmax mapping.lam=0.2",
+    ],
+    "mapping=glob(*rmax,exclude=n*) mapping.lam=0.2": ["mapping=oscarmax mapping.lam=0.2"],
+    "mapping=glob(*max,exclude=cs*) seed=2": [
+        f"mapping={name} seed=2" for name in group_choices("mapping") if not name.startswith("cs")
+    ],
+    "task=nmt,summarization data.lowercase=true": [
+        "task=nmt data.lowercase=true",
+        "task=summarization data.lowercase=true",
+    ],
+    "task=snli,nli_alignment mapping.gamma=2": [
+        "task=snli mapping.gamma=2",
+        "task=nli_alignment mapping.gamma=2",
+    ],
+    "+experiment=hard,soft mapping.gamma=2": [
+        "mapping=sparsemax mapping.gamma=2",
+        "mapping=softmax mapping.gamma=2",
+    ],
+    "+experiment=swept mapping.lam=0.3": [
+        "mapping=fusedmax mapping.lam=0.3",
+        "mapping=oscarmax mapping.lam=0.3",
+    ],
+    "+experiment=weighted mapping=fusedmax,oscarmax": [
+        "mapping=fusedmax mapping.lam=0.5",
+        "mapping=oscarmax mapping.lam=0.5",
+    ],
+}
+FURTHER = {
+    "experiment/hard": "defaults: [{override /mapping: sparsemax}]",
+    "experiment/soft": "defaults: [{override /mapping: softmax}]",
+    "experiment/swept": "hydra: {sweeper: {params: {mapping: 'fusedmax,oscarmax'}}}",
+    "experiment/weighted": "mapping: {lam: 0.5}",
+    "experiment/matched": "defaults: [{override /structure: matching}]\nseed: 7",
+    "scale/mine": "scale: {name: mine}",
+    "protocol/snli_mine": "data: {corpus: demo_nli, generated: true, train_premises: 9}\n"
+    "model: {vectors: random}\nseed: 3",
+}
+
+
+@pytest.mark.parametrize(("line", "runs"), SAME.items())
+def test_a_sweep_composes_its_runs_as_single_ones(line, runs, tmp_path, capsys):
+    for name, content in FURTHER.items():
+        path = tmp_path / "conf" / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# @package _global_\n{content}\n")
+    path = f"hydra.searchpath=['file://{tmp_path / 'conf'}']"
+    shared = [f"results_dir={tmp_path / 'r'}", "hardware=cpu"]
+    single = [[*one.split(), *shared, path] for one in runs]
+    expected = [locate(compose_run(one), one).run_id for one in single]
+    further = ["-cd", str(tmp_path / "conf")]
+    assert main(["run", "-m", "--dry-run", *line.split(), *shared, *further]) == 0
+    listed = capsys.readouterr().out.splitlines()[:-1]
+    assert [one.split()[0] for one in listed] == expected
+    if len(runs) == 1 and "glob" not in line:
+        one = [*line.split(), *shared, path]
+        assert locate(compose_run(one), one).run_id == expected[0]
+
+
+def test_hydras_settings_read_those_of_a_sweep(tmp_path):
+    typed = ["mapping=fusedmax,oscarmax", "mapping.lam=0.25", "seed=1,2", "task.setting=medium"]
+    folder = f"hydra.sweep.dir='{tmp_path}/${{task.setting}}-${{mapping.lam}}'"
+    with sweep_application([*typed, folder]) as (_, master):
+        assert master.hydra.sweep.dir == f"{tmp_path}/medium-0.25"
 
 
 def test_a_key_with_plus_signs_is_the_same_axis():
@@ -103,9 +195,29 @@ UNREADABLE = {
         (["--cfg", "job", "model=morphology.yaml"], "expected the name of a choice, without .yaml"),
         (["--cfg", "job", "mapping=entmax", "+mapping=softmax"], "+mapping=softmax: the group is"),
         (["-m", "mapping=entmax,softmax", "+mapping=softmax"], "+mapping=softmax: the group is"),
-        (["-m", "+mapping=entmax,softmax"], "+mapping=entmax,softmax: the group is chosen already"),
+        (["-m", "+mapping=entmax,softmax"], "+mapping=entmax: the group is chosen already"),
         (["++hydra.searchpath=[conf]"], "++hydra.searchpath=[conf]: the key exists; leave out"),
         (["-m", "seed=1,2", "++hydra.searchpath=[conf]"], "the key exists; leave out the +"),
+        (["hydra.searchpath=[conf]", "hydra.searchpath=[conf]"], "hydra.searchpath is given twice"),
+        (
+            ["-m", "hydra.searchpath=[conf]", "hydra.searchpath=[conf]"],
+            "given twice; name all fold",
+        ),
+        (["-m", "seed=1,2", "hydra.launcher.parallel_runs=1,2"], "a sweep has one setting of Hy"),
+        (["-m", "seed=1,2", "mapping.alpha=2,0.5"], "seed=1 mapping.alpha=0.5: mapping.alpha is 0"),
+        (
+            ["-m", "mapping=fusedmax,entmax", "mapping.lam=1"],
+            "mapping=entmax: mapping.lam (mapping=",
+        ),
+        (["-m", "structure=matching", "seed=1,2"], "the task does not use structure=matching"),
+        (
+            ["-m", "mapping=glob(*max)"],
+            "fit task=morphology; choose mapping= one of entmax, fusedmax",
+        ),
+        (
+            ["-m", "+experiment=entmax_everywhere", "task=parsing"],
+            "and a task that has a choice of",
+        ),
         (["-m", "seed=1,2", "+hydra/launcher=basic"], "+hydra/launcher=basic: the group is chosen"),
         (["-m", "task=nmt", "training=morphology", "seed=1,2"], "max_epochs reads task.setting"),
         (["-m", "--dry-run", "hydra/sweeper=basic", "seed=1,2"], "choose hydra/sweeper=grid"),
