@@ -26,7 +26,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from repro.config import schema
-from repro.config.errors import ConfigError
+from repro.config.errors import ConfigError, UnfitChoiceError
 from repro.config.explain import (
     CHOSEN_TWICE,
     CONFIG_ERRORS,
@@ -61,7 +61,12 @@ from repro.config.paths import (
     default_results_dir,
     refuse_hidden,
 )
-from repro.config.schema.registry import registered_schemas, run_class, schema_choices
+from repro.config.schema.registry import (
+    fitting_choices,
+    registered_schemas,
+    run_class,
+    schema_choices,
+)
 from repro.errors import UserError, require_utf8
 
 
@@ -541,7 +546,11 @@ def to_run_config(cfg: DictConfig) -> schema.RunConfig:
         raise ConfigError(explain(error)) from error
     assert isinstance(run, schema.RunConfig)
     _refuse_added(cfg, run)
-    run = run_class(type(run.task))(**vars(run))
+    try:
+        run = run_class(type(run.task))(**vars(run))
+    except UnfitChoiceError as error:
+        fitting = ", ".join(fitting_choices(error.group, error.kind))
+        raise ConfigError(f"{error}; choose {error.group}= one of {fitting}") from error
     # The workers of a run may have another working directory.
     run.data_dir = _absolute(run.data_dir or default_data_dir())
     run.results_dir = _absolute(run.results_dir or default_results_dir())

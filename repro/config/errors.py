@@ -1,6 +1,7 @@
 """The error raised for refused settings, and the optional packages that settings need."""
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from repro.errors import UserError
 
@@ -17,6 +18,14 @@ EXTRAS = {
 
 class ConfigError(UserError, ValueError):
     """A setting is unknown, missing or out of range; the message names it and what it takes."""
+
+
+class UnfitChoiceError(ConfigError):
+    """A group has a choice that the task does not take; ``kind`` is the schema that it takes."""
+
+    def __init__(self, text: str, group: str, kind: Any) -> None:
+        super().__init__(text)
+        self.group, self.kind = group, kind
 
 
 def require_extra(use: str) -> None:

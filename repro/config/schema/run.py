@@ -7,7 +7,7 @@ from typing import ClassVar, get_type_hints
 
 from omegaconf import MISSING
 
-from repro.config.errors import ConfigError
+from repro.config.errors import ConfigError, UnfitChoiceError
 from repro.config.schema.checks import check_fields, choice, folder, identifier, number
 from repro.config.schema.groups import (
     DataConfig,
@@ -91,13 +91,10 @@ class RunConfig:
                 # Of data, a subclass has further settings, which the task does not read.
                 fits = type(found) is kind if group == "data" else isinstance(found, kind)
                 if not unused and not fits:
-                    from repro.config.schema.registry import fitting_choices  # imports this module
-
                     name = getattr(found, "name", None)
                     of = f"the {group} {name!r}" if name else f"the {group} of another task"
                     of = f"{group}=null" if found is None else of
-                    fitting = ", ".join(fitting_choices(group, kind))
-                    raise ConfigError(f"{of} does not fit {task}; choose {group}= one of {fitting}")
+                    raise UnfitChoiceError(f"{of} does not fit {task}", group, kind)
         check_fields(self)
         selectors = self.task.selectors
         if selectors and self.training.monitor not in selectors:
