@@ -154,6 +154,8 @@ def launch(
     """
     search = further_folders(master.hydra)
     asked = prepare_jobs([[*item, *search] for item in overrides], sweep=True)
+    if named := next((job.config.name for job in asked if job.config.name is not None), None):
+        raise ConfigError(f"name={named}: only hydra/sweeper=grid keeps a sweep; leave it out")
     # What was typed with a single value is the same in every run of a search.
     typed = frozenset([*master.hydra.overrides.task, *search])
     position = SearchPosition(before, master.hydra.sweeper.get("n_trials") or 0, typed)
@@ -453,9 +455,12 @@ def sweeps_of(jobs: Sequence[Job]) -> list[tuple[Path, Sweep]]:
     """Describe a multirun as sweeps, one per scale, each with the folder of its results.
 
     Raises:
+        ConfigError: the runs have several folders of results.
         ResultsError: an earlier sweep has the given name and other runs.
     """
-    found = []
+    found, folders = [], [*dict.fromkeys(str(job.config.results_path) for job in jobs)]
+    if len(folders) > 1:
+        raise ConfigError(f"results_dir is {' and '.join(folders[:2])}; a sweep has one folder")
     for scale in dict.fromkeys(job.config.scale.name for job in jobs):
         mine = [job for job in jobs if job.config.scale.name == scale]
         config = mine[0].config

@@ -85,9 +85,23 @@ def test_hydras_own_sweeper_works_and_stops_at_a_failure(tiny, tmp_path, monkeyp
     sweep = ["run", "-m", *tiny, *SHORT, "hydra/sweeper=basic"]
     assert main([*sweep, "seed=1,2"]) == 0
     assert statuses(tmp_path) == ["done", "done"]
+    assert main([*sweep, "seed=5,6", "name=mine"]) == 2  # only a grid is kept by its name
+    assert statuses(tmp_path) == ["done", "done"]
     monkeypatch.setattr("repro.runs.train.build_task", lambda *_: 1 / 0)
     assert main([*sweep, "seed=3,4"]) == 1
     assert "ZeroDivisionError" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_sweep_has_one_folder_of_results(tiny, tmp_path, capsys):
+    folder = tmp_path / "conf/experiment"
+    folder.mkdir(parents=True)
+    for name in ("a", "b"):
+        text = f"# @package _global_\nresults_dir: {tmp_path}/{name}\n"
+        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+    further = ["-cd", str(tmp_path / "conf"), "+experiment=a,b"]
+    assert main(["run", "-m", *further, *tiny[1:], *SHORT]) == 2
+    assert f"{tmp_path}/a and {tmp_path}/b" in capsys.readouterr().err
+    assert not [*tmp_path.glob("?/demo/runs/*")]
 
 
 def test_a_run_that_ended_without_a_word_is_a_failure(tiny, monkeypatch):
