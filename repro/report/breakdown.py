@@ -26,16 +26,13 @@ SUMMARY_METRICS = {
     "test/exact_trees": "exact trees, test",
     "test/premise_nonzeros": "nonzero words, test",
     "test/alignment_nonzeros": "nonzero pairs of words, test",
-    "train/tokens_per_second": "tokens per second, training",
-    "train/sentences_per_second": "sentences per second, training",
-    "train/pairs_per_second": "pairs per second, training",
     "train/inference_share": "share of inference, training",
 }
 BASELINE = "rule_baseline"
 
 
 def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
-    """Lay out sparsity, exactness and speed per row, merging columns of equal values.
+    """Lay out sparsity and exactness per row, merging columns of equal values.
 
     Returns None if no record has such a metric.
     """

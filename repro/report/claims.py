@@ -15,7 +15,7 @@ from repro.report.contrasts import Contrast, Outcome, every, tested
 from repro.report.provenance import GENERATED_SCALE
 from repro.report.table import MeasuredCells
 from repro.results import Archive
-from repro.results.cells import RATES, SPEED_GAIN
+from repro.results.cells import SPEEDS
 
 GENERATED = (
     "Judged on generated corpora: these verdicts say whether the suite shows an effect on its own "
@@ -45,8 +45,6 @@ METHOD = (
 )
 LEAST_POINTS = 5.0
 """Points by which the baseline of a table may be worse than the paper's."""
-SPEEDS = {*RATES, "train/epoch_minutes", SPEED_GAIN}
-"""Metrics that depend on what else a machine does."""
 NO_TIMING = "no paired timing"
 
 

@@ -325,7 +325,8 @@ def _part(
         figure = None if data is None else figure_view(results_dir, scale, experiment, data, home)
         if not experiment.computed:
             comparisons = compare_rows(experiment, records, scale, comparer, compute=renewed)
-            table = build_table(experiment, records, scale, comparisons, failed)
+            shown = archive.shown(experiment)
+            table = build_table(experiment, shown, scale, comparisons, failed)
             return build_section(table, records, figure, undrawn, changed)
         if figure is None:
             return Absent(name, title, NEEDS_NO_RUN, command)
@@ -408,6 +409,10 @@ def build_section(
         *experiment.scales[scale].notes,
         *experiment.notes,
         *tuning_remarks(experiment, records, scale),
+        "Speeds: updates of all rows timed in turn, ± over repetitions." * bool(table.timed_on),
+        "Speeds of whole runs depend on what else the machine did then; no claim is judged by them."
+        if table.whole_runs
+        else "",
     ]
     if not shown:
         state = undrawn if figure is None else "drawn"
@@ -432,6 +437,7 @@ def build_section(
             ("command", reproduce_command(experiment, scale, changed)),
             *([] if figure is None else [("shown", figure.run)]),
             *_metric_facts(table),
+            *([("timed", " · ".join(table.timed_on))] if table.timed_on else []),
             *provenance_items(records),
         ),
         signs=tuple(filter(None, _signs(table, records, everywhere))),

@@ -91,7 +91,7 @@ class PublishedCells(MeasuredCells):
             for row, values in experiment.published.rows.items():
                 if one.name in values and one.aggregate != "ensemble":
                     cell = row, one.name, one.metric
-                    found[cell] = [Measurement.alone(*cell, values[one.name], seed, self.scale)]
+                    found[cell] = [Measurement.alone(cell, values[one.name], self.scale, seed)]
         return found
 
 

@@ -1,6 +1,6 @@
 """Tables as data: one cell per row and column of an experiment, filled from its records."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +10,7 @@ from repro.evaluation.metrics import best_value, formula_of, metric_of
 from repro.report.cell import BLANK, Cell, collapsed, run_link, visible_digits
 from repro.report.provenance import FULL_SCALE
 from repro.results import Comparison, Measurement, ResultsError
-from repro.results.cells import averaged, may_stand_together
+from repro.results.cells import SPEEDS, averaged, may_stand_together
 
 CellKey = tuple[str, str, str]
 RATIO_DIGITS = 2
@@ -41,6 +41,15 @@ class MeasuredCells:
         for one in (*timed, *chosen_records(self.experiment, runs, self.scale)):
             found[one.row, one.column, one.metric].append(one)
         return dict(found)
+
+    @cached_property
+    def repetitions(self) -> Counter[tuple[str, str]]:
+        """Numbers of repetitions of updates timed in turn, by column and metric; 0 for runs."""
+        counts = Counter[CellKey]((o.row, o.column, o.metric) for o in self.records if not o.run_id)
+        found = Counter[tuple[str, str]]()
+        for (_, column, metric), count in counts.items():
+            found[column, metric] = max(found[column, metric], count)
+        return found
 
     def shown(self, row: str, column: Column, metric: str | None = None) -> list[Measurement]:
         """Return the ensemble, or one measurement per seed found, in the order of the seeds."""
@@ -73,18 +82,19 @@ class MeasuredCells:
         metric = metric or column.metric
         declared, values = metric_of(metric), tuple(one.value for one in found)
         seeds = self.experiment.seeds_at(self.scale, column.name)
+        wanted = 1 if column.aggregate == "ensemble" else len(seeds)
         runs_here = any(column.name == one.name for one in self.experiment.columns_at(self.scale))
         # Speeds vary with the load of the machine.
         points = declared.higher_is_better and not metric.startswith("train/")
         return Cell(
             values=values,
-            wanted=runs_here * (1 if column.aggregate == "ensemble" else len(seeds)),
+            wanted=runs_here * (self.repetitions[column.name, metric] or wanted),
             digits=declared.digits if ratio is None else RATIO_DIGITS,
             comparable=self.scale == FULL_SCALE,
             marks=EARLIER * any(one.earlier for one in found)
             + DIVERGED * any(one.diverged for one in found)
             + COLLAPSED * bool(points and collapsed(values)),
-            runs=tuple(run_link(one, one.value, metric) for one in found),
+            runs=tuple(run_link(one, one.value, metric) for one in found if one.run_id),
         )
 
 
@@ -111,6 +121,10 @@ class Table:
     other_rows: tuple[TableRow, ...]  # rows of other systems that the paper lists
     signatures: tuple[str, ...]  # metric: signature for each way in which a metric was computed
     corpora: Mapping[str, str]  # names of the corpora that were measured, by column
+    # Machines and dates of speeds from updates timed in turn, and whether others, of whole runs,
+    # are shown.
+    timed_on: tuple[str, ...] = ()
+    whole_runs: bool = False
 
     @property
     def comparable(self) -> bool:
@@ -181,6 +195,9 @@ def build_table(
     ]
     run = [column.name for column in experiment.columns_at(scale)]
     metrics = {column.metric for column in experiment.columns}
+    speeds = {
+        column.name: column.metric for column in experiment.columns if column.metric in SPEEDS
+    }
     corpora = defaultdict[str, set[str]](set)
     for one in records:
         corpora[one.column].add(one.corpus)
@@ -195,6 +212,8 @@ def build_table(
         other_rows=tuple(other_rows),
         signatures=tuple(sorted(recorded or declared)),
         corpora={name: ", ".join(sorted(filter(None, found))) for name, found in corpora.items()},
+        timed_on=tuple(sorted({one.device for one in records if not one.run_id})),
+        whole_runs=any(o.run_id and o.metric == speeds.get(o.column) for o in shown),
     )
 
 

@@ -1,12 +1,16 @@
 """Speeds of updates timed in turn: their file, and the claims that rest on it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from repro.config.experiment import load_experiment
 from repro.report.claims import Verdict, judge_claims
-from repro.results import Archive, ResultsError
+from repro.report.document import build_section
+from repro.report.table import Table, build_table
+from repro.results import Archive, Measurement, ResultsError
 from repro.results.layout import speeds_path
 from repro.results.speeds import read_speeds, write_speeds
 
@@ -63,3 +67,62 @@ def test_claims_on_gains_of_speed_need_epochs_timed_in_turn(tmp_path):
     assert verdict(*place) is Verdict.HOLDS
     write_speeds(path, "now", "SNLI last ÷ second epoch", {**rows, "matching": [0.6, 0.61, 0.62]})
     assert verdict(*place) is Verdict.FAILS
+
+
+class OneRun(Archive):
+    """An archive in which sparsemax has one run, of 6,000 symbols an epoch, in every column."""
+
+    def measurements(self, experiment):
+        metrics = {"train/epoch_minutes": 2.0, "train/tokens_per_second": 50.0, "test/bleu": 30.0}
+        return [
+            replace(
+                Measurement.alone(("sparsemax", column.name, metric), value, "small", 1), run_id="r"
+            )
+            for column in experiment.columns
+            for metric, value in metrics.items()
+        ]
+
+
+def table(root: Path, artefact: str) -> Table:
+    experiment = load_experiment(f"niculae2017/{artefact}")
+    return build_table(experiment, OneRun(root, "small").shown(experiment), "small")
+
+
+def test_tables_show_the_speeds_by_which_claims_are_judged(tmp_path):
+    def cells(table):
+        rows = {row.label: row.cells for row in table.rows}
+        return {
+            (label, column.name): cell.values
+            for label in ("softmax", "sparsemax", "oscarmax")
+            for column, cell in zip(table.experiment.columns, rows[label], strict=True)
+        }
+
+    whole = table(tmp_path, "table5")
+    assert cells(whole)["sparsemax", "target words/s"] == (50.0,)
+    assert whole.whole_runs
+    assert not whole.timed_on
+    path = speeds_path(tmp_path, "small", "niculae2017/table5")
+    path.parent.mkdir(parents=True)
+    rows = {"softmax": [200.0, 100.0], "sparsemax": [100.0, 75.0]}
+    write_speeds(path, "a machine", "target words/s", rows)
+    timed = table(tmp_path, "table5")
+    assert cells(timed) == {
+        ("softmax", "target words/s"): (200, 100),
+        ("softmax", "÷ softmax"): (1, 1),
+        ("softmax", "minutes per epoch"): (0.5, 1),
+        ("sparsemax", "target words/s"): (100, 75),
+        ("sparsemax", "÷ softmax"): (0.5, 0.75),
+        ("sparsemax", "minutes per epoch"): (1, pytest.approx(4 / 3)),
+        ("oscarmax", "target words/s"): (),
+        ("oscarmax", "÷ softmax"): (),
+        ("oscarmax", "minutes per epoch"): (),
+    }
+    assert timed.timed_on == ("a machine",)
+    assert not timed.whole_runs
+    assert {cell.wanted for row in timed.rows for cell in row.cells} == {2}
+    assert ("timed", "a machine") in build_section(timed, []).facts
+    # Another artefact plans the same runs; what is no speed comes from them.
+    shared = cells(table(tmp_path, "section4_2"))
+    assert shared["sparsemax", "target words/s ÷ softmax"] == (0.5, 0.75)
+    assert shared["sparsemax", "time of an epoch ÷ softmax"] == (2, pytest.approx(4 / 3))
+    assert shared["sparsemax", "BLEU"] == (30.0,)
