@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
@@ -269,13 +270,17 @@ def _refuse_chosen(choices: Sequence[str]) -> None:
     added = [text for text in added if "." not in items[text].key_or_group]
     if not added:
         return
-    others = [text for text in items if text not in added]
-    chosen = {items[text].key_or_group for text in others}
+    others = tuple(text for text in items if text not in added)
+    chosen = set[str]()
     with suppress(ConfigError):  # what is wrong with the others is said when all are composed
-        chosen |= _with_choices(tuple(others)).choices.keys()
+        chosen |= _with_choices(others).choices.keys()
+    named = Counter(items[text].key_or_group for text in choices)
     for text in added:
-        if items[text].key_or_group in chosen:
+        group = items[text].key_or_group
+        if group in chosen:
             raise ConfigError(f"{text}: the group is chosen already; leave out the +")
+        if named[group] > 1:
+            raise ConfigError(f"{text}: {group} is chosen twice; leave one of them out")
 
 
 def _with_choices(choices: tuple[str, ...]) -> _Composition:
@@ -300,7 +305,7 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
         with hydra_application():
             cfg = compose("config", overrides=list(choices), return_hydra_config=True)
     except CONFIG_ERRORS as error:
-        of_task = tuple(text for text in choices if text.startswith(("task=", "hydra.")))
+        of_task = tuple(text for text in choices if text.startswith(("task=", "hydra.", "hydra/")))
         if isinstance(error, ConfigCompositionException) and of_task != choices:
             _refuse_unused(_compose_choices(of_task).config, choices)
         raise ConfigError(_explain_choices(error, choices)) from error

@@ -206,6 +206,11 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins():
         ("mapping=entmax +mapping=sparsemax", "+mapping=sparsemax: the group is chosen already"),
         ("++mapping=sparsemax", "the group is chosen already; leave out the +"),
         ("+task=nmt", "+task=nmt: the group is chosen already; leave out the +"),
+        (
+            "+experiment=entmax_everywhere +experiment=mine",
+            "+experiment=entmax_everywhere: experiment is chosen twice; leave one of them out",
+        ),
+        ("experiment=mine +experiment=entmax_everywhere", "experiment is chosen twice"),
         ("+scale=small", "+scale=small: the group is chosen already; leave out the +"),
         ("task=nli_alignment +structure=matching", "the group is chosen already"),
         ("+seed=3", "+seed=3: the key exists; leave out the +"),

@@ -1,8 +1,11 @@
 import shlex
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from hydra.core.plugins import Plugins
 from omegaconf import OmegaConf
 
 from repro.cli import main
@@ -413,3 +416,33 @@ def test_an_empty_folder_is_refused(command, capsys):
     key = "data_dir" if command[0] == "data" else "results_dir"
     assert main([*command, f"{key}="]) == 2
     assert f"{key} is ''; expected a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "culprit"),
+    [
+        ("mapping=entmx", "no mapping 'entmx' (did you mean 'entmax'?)"),
+        ("hydra.launcher.partion=x", "hydra.launcher.partion: unknown key 'partion'; valid"),
+        ("hydra/sweeper=optuna hydra.sweeper.n_trials=2", "hydra/sweeper=optuna needs "),
+        ("structure=matching", "the task does not use structure=matching; leave it out"),
+        ("hydra/launcher=slrm", "no hydra/launcher 'slrm' (did you mean 'slurm'?)"),
+    ],
+)
+def test_what_is_wrong_beside_the_settings_of_a_launcher_is_named(
+    wrong, culprit, monkeypatch, capsys
+):
+    def absent(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    if "optuna" in wrong:
+        discover = Plugins.instance().discover
+
+        def without_optuna(_: Plugins, *kind: Any) -> list[type]:
+            return [one for one in discover(*kind) if "Optuna" not in one.__name__]
+
+        monkeypatch.setattr(Plugins, "discover", without_optuna)
+        monkeypatch.setattr("repro.config.errors.version", absent)
+    launcher = ["hydra/launcher=slurm", "hydra.launcher.partition=gpu"]
+    assert main(["run", "-m", "seed=1,2", *launcher, *wrong.split()]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"repro: {culprit}")
