@@ -90,7 +90,7 @@ def run_help(overrides: Sequence[str]) -> str:
     Raises:
         ConfigError: an override is refused.
     """
-    further = search_path(overrides)[0]
+    further = search_path(overrides)
     names = sorted(groups(further))
     choices = {_chosen(name): ", ".join(group_choices(name, further)) for name in names}
     listed = "\n".join(f"{name}: {options}" for name, options in choices.items() if options)

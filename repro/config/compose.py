@@ -124,9 +124,7 @@ def _refuse_scale(run: schema.RunConfig, overrides: Sequence[str]) -> None:
     A task without any protocol has the same settings at every scale.
     """
     chosen = {item.key_or_group: item.value() for item in map(parse_override, overrides)}
-    folders, others = search_path(overrides)
-    if others:  # protocols may lie in what is not looked at here
-        return
+    folders = search_path(overrides)
     task, scale = chosen.get("task", run.task.name), chosen.get("scale", run.scale.name)
     protocols = group_choices("protocol", folders)
     scales = [one for one in group_choices("scale", folders) if f"{task}_{one}" in protocols]
@@ -192,7 +190,7 @@ def _parted(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
     Raises:
         ConfigError: an override has another form, or chooses with a + what is chosen already.
     """
-    known = groups(search_path(overrides)[0])
+    known = groups(search_path(overrides))
     keys = {field.name for field in fields(schema.RunConfig)}
     choices, values = list[str](), list[str]()
     for text in overrides:
@@ -285,10 +283,8 @@ def _refuse_chosen(choices: Sequence[str]) -> None:
 
 def _with_choices(choices: tuple[str, ...]) -> _Composition:
     """Return a composition of its own with choices of groups, cached until a file changes."""
-    further, others = search_path(choices)
-    if others:  # also files of what is not looked at here
-        return _without_hydra(_compose_choices(choices))
-    files = (path for folder in (*conf_dirs(), *further) for path in sorted(folder.rglob("*.yaml")))
+    folders = (*conf_dirs(), *search_path(choices))
+    files = (path for folder in folders for path in sorted(folder.rglob("*.yaml")))
     found = ((str(path), path.stat()) for path in files)
     stamp = tuple((path, status.st_mtime_ns, status.st_size) for path, status in found)
     return deepcopy(_cached(choices, stamp))
@@ -296,11 +292,10 @@ def _with_choices(choices: tuple[str, ...]) -> _Composition:
 
 def _compose_choices(choices: tuple[str, ...]) -> _Composition:
     """Let Hydra compose choices of groups; raise ConfigError for what it refuses."""
-    further, others = search_path(choices)
-    folders = [*conf_dirs(), *further]
+    folders = [*conf_dirs(), *search_path(choices)]
     if len(folders) > 1:  # else nothing can be hidden or changed
         refuse_hidden(folders)
-        refuse_protocols(folders, known=not others)
+        refuse_protocols(folders)
     try:
         with hydra_application():
             cfg = compose("config", overrides=list(choices), return_hydra_config=True)
@@ -338,12 +333,6 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
     return _Composition(cfg, chosen)
 
 
-def _without_hydra(found: _Composition) -> _Composition:
-    with open_dict(found.config):
-        del found.config["hydra"]
-    return found
-
-
 def _refuse_ineffective(path: Path) -> None:
     """Refuse a file that overrides the launcher or sweeper: Hydra prefers those of config.yaml."""
     for key, choice in default_choices(path):
@@ -374,7 +363,7 @@ def _explain_choices(error: BaseException, choices: Sequence[str]) -> str:
     group, _, name = missing.rpartition("/")
     chosen = {f"{item.key_or_group}/{item.value()}" for item in map(parse_override, choices)}
     blamed = ""
-    for folder in [*conf_dirs(), *search_path(choices)[0]] if group else ():
+    for folder in [*conf_dirs(), *search_path(choices)] if group else ():
         for path in sorted(folder.rglob("*.yaml")):
             if str(path.relative_to(folder).with_suffix("")) in chosen and any(
                 re.fullmatch(rf"(override\s+)?/{group}(@.*)?", str(key)) and choice == name
@@ -384,8 +373,13 @@ def _explain_choices(error: BaseException, choices: Sequence[str]) -> str:
     return blamed + explain(error)
 
 
-_cached = lru_cache(maxsize=256)(lambda choices, stamp: _without_hydra(_compose_choices(choices)))
-"""Compositions by choices of groups and the state of the configuration files."""
+@lru_cache(maxsize=256)
+def _cached(choices: tuple[str, ...], _stamp: object) -> _Composition:
+    """Compose choices of groups, without Hydra's settings; ``_stamp`` is the state of all files."""
+    found = _compose_choices(choices)
+    with open_dict(found.config):
+        del found.config["hydra"]
+    return found
 
 
 def _set_value(found: _Composition, text: str) -> None:

@@ -143,14 +143,13 @@ def group_choices(group: str, further: Sequence[Path] = ()) -> list[str]:
     return sorted({path.stem for conf in folders for path in (conf / group).glob("*.yaml")})
 
 
-def refuse_protocols(folders: Sequence[Path], known: bool = True) -> None:
+def refuse_protocols(folders: Sequence[Path]) -> None:
     """Refuse protocols of further folders that have no effect, or change the package's own tasks.
 
     A scale that a task of the package does not have may be added.
 
     Args:
         folders: folders of groups, the package's own first.
-        known: whether all choices lie in these folders.
 
     Raises:
         ConfigError: names the file.
@@ -177,7 +176,7 @@ def refuse_protocols(folders: Sequence[Path], known: bool = True) -> None:
         place = path.parent.relative_to(folder).as_posix()
         if place not in read:
             raise ConfigError(f"{path}: has no effect; protocols lie in {', '.join(sorted(read))}")
-        if known and not matched(path.stem, read[place], confs):
+        if not matched(path.stem, read[place], confs):
             form = " or ".join(sorted(read[place]))
             raise ConfigError(f"{path}: has no effect; expected the names of choices, as {form}")
         found = matched(path.stem, read[place], [own])

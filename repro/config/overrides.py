@@ -170,16 +170,14 @@ def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[s
     return [*overrides, f"{SEARCH_PATH}=[{path}]"]
 
 
-def search_path(overrides: Sequence[str]) -> tuple[list[Path], list[str]]:
-    """Return the folders that ``hydra.searchpath`` names, and its entries that only Hydra reads.
-
-    The latter are interpolations, and entries of another scheme, such as ``pkg://``.
+def search_path(overrides: Sequence[str]) -> list[Path]:
+    """Return the folders that ``hydra.searchpath`` names.
 
     Raises:
-        ConfigError: a folder does not exist, the key has a +, or there are two of them: Hydra
-            would pass over them.
+        ConfigError: an entry is no folder, but a package or an interpolation, a folder does not
+            exist, the key has a +, or there are two of them: Hydra would pass over them.
     """
-    folders, others = list[Path](), list[str]()
+    folders = list[Path]()
     texts = [*filter(is_search_path, overrides)]
     if len(texts) > 1:
         raise ConfigError(f"{SEARCH_PATH} is given twice; name all folders in {SEARCH_PATH}=[A,B]")
@@ -190,12 +188,12 @@ def search_path(overrides: Sequence[str]) -> tuple[list[Path], list[str]]:
         for entry in found if isinstance(found, list) else ():
             folder = str(entry).removeprefix("file://")
             if "://" in folder or "${" in folder:
-                others.append(folder)
-            elif Path(folder).is_dir():
-                folders.append(Path(folder).absolute())
-            else:
+                problem = f"expected a folder, not {entry}; REPRO_EXTENSIONS serves for packages"
+                raise ConfigError(f"{text}: {problem}")
+            if not Path(folder).is_dir():
                 raise ConfigError(f"{text}: there is no folder {folder}")
-    return folders, others
+            folders.append(Path(folder).absolute())
+    return folders
 
 
 def is_search_path(text: str) -> bool:

@@ -291,10 +291,21 @@ def test_further_folders_of_choices_are_checked(option, tmp_path, capsys):
 def test_a_folder_of_the_search_path_that_does_not_exist_is_refused(
     command, prefix, tmp_path, capsys
 ):
-    path = f"hydra.searchpath=[{prefix}{tmp_path}/here,pkg://repro,{prefix}{tmp_path}/absent]"
+    path = f"hydra.searchpath=[{prefix}{tmp_path}/here,{prefix}{tmp_path}/absent]"
     (tmp_path / "here").mkdir()
     assert main([*command, path, f"results_dir={tmp_path}"]) == 2
     assert capsys.readouterr().err == f"repro: {path}: there is no folder {tmp_path}/absent\n"
+
+
+@pytest.mark.parametrize("command", [["run"], ["run", "-m"], ["run", "--cfg", "job"]])
+@pytest.mark.parametrize("entry", ["pkg://repro", "'${oc.env:HOME}'", "'structured://x'"])
+def test_an_entry_of_the_search_path_that_is_no_folder_is_refused(command, entry, capsys):
+    path = f"hydra.searchpath=[{entry}]"
+    assert main([*command, path, "seed=1"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    entry = entry.strip("'")
+    expected = f"expected a folder, not {entry}; REPRO_EXTENSIONS serves for packages"
+    assert line == f"repro: {path}: {expected}"
 
 
 @pytest.mark.parametrize("option", ["hydra", "-cd"])
