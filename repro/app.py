@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import hydra
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from repro.config.completion import run_help
 from repro.config.compose import compose_run, explained, register_schemas
@@ -24,7 +24,12 @@ from repro.config.schema import RunConfig
 from repro.errors import refused_option
 
 _VIEWS = ("--cfg", "-c", "--info", "-i", "--hydra-help")
-"""Options with which Hydra only prints, without starting a run."""
+"""Options with which the command only prints, without starting a run."""
+_SHOWN = {
+    "cfg": ("job", "hydra", "all"),
+    "info": ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
+}
+"""Values that the first two take."""
 _REFUSED = ("--config-name", "-cn", "--config-path", "-cp", "--experimental-rerun")
 """Options of Hydra that replace the configuration; the last one would unpickle a file."""
 
@@ -105,20 +110,46 @@ def _refuse_idle(config: RunConfig, overrides: Sequence[str]) -> None:
 
 
 def _show(arguments: Sequence[str]) -> None:
-    """Let Hydra print what it knows about the configuration."""
-    register_schemas()
+    """Print the configuration of a run, or let Hydra print what else it knows.
+
+    Raises:
+        ConfigError: a setting is refused, as it would be in a run, or an option is.
+    """
     settings = [one for one in arguments if "=" in one and not one.startswith("-")]
     # Hydra's parser takes no options between settings.
     options = [one for one in arguments if one not in settings]
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--cfg", "-c")  # or it would be read as -cd
+    parser = argparse.ArgumentParser("repro run", add_help=False, allow_abbrev=False)
+    parser.add_argument("--cfg", "-c", nargs="?", const="")
+    parser.add_argument("--info", "-i", nargs="?", const="all")
     parser.add_argument("--config-dir", "-cd")
-    config_dir = parser.parse_known_args(options)[0].config_dir
+    parser.add_argument("--package", "-p")
+    parser.add_argument("--resolve", action="store_true")
+    parser.add_argument("--hydra-help", action="store_true")
+    parsed, others = parser.parse_known_args(options)
+    for option, known in _SHOWN.items():
+        if (value := getattr(parsed, option)) not in (None, *known):
+            raise ConfigError(f"--{option} is {value!r}; expected one of {', '.join(known)}")
+    for other in others:
+        if other.startswith("-"):
+            problem = "--cfg, --info and --hydra-help only print one configuration"
+            raise ConfigError(f"{other}: {problem}; leave it out")
+    overrides = with_search_path([*settings, *others], parsed.config_dir)
+    config = compose_run(overrides)
+    if parsed.cfg == "job" and not (parsed.info or parsed.hydra_help):
+        shown = OmegaConf.structured(config)
+        if parsed.package not in (None, "_global_"):
+            with explained(overrides):
+                shown = OmegaConf.select(shown, parsed.package)
+            if shown is None:
+                raise ConfigError(f"--package {parsed.package}: the run has no such group or key")
+        print(OmegaConf.to_yaml(shown).rstrip() if OmegaConf.is_config(shown) else shown)
+        return
+    register_schemas()
     before, sys.argv = sys.argv, ["repro run", *options, "--", *map(with_text, settings)]
     # Let errors propagate: by default Hydra prints them and exits with status 1.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
-        with explained(with_search_path(settings, config_dir)):
+        with explained(overrides):
             _application()
     except ValueError as error:  # raised by Hydra for options that exclude each other, too
         raise ConfigError(str(error)) from error

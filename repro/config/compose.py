@@ -519,17 +519,10 @@ def hydra_application() -> Iterator[GlobalHydra]:
 @contextmanager
 def explained(overrides: Sequence[str]) -> Iterator[None]:
     """Raise ConfigError for what Hydra refuses in the block, which composes these overrides."""
-    single = [text for text in overrides if not is_swept(text)]
-    _parted(single)
     try:
         yield
-    except UserError:
-        raise
     except CONFIG_ERRORS as error:
         raise ConfigError(_explain_choices(error, overrides)) from error
-    except (AssertionError, TypeError, ValueError, OSError, RecursionError):
-        compose_run(single)  # explains it, as for a key of a group that is null
-        raise
 
 
 def to_run_config(cfg: DictConfig) -> schema.RunConfig:

@@ -430,7 +430,7 @@ def test_a_broken_experiment_of_overrides_is_refused_in_one_line(
     arguments = ["+experiment=mine", f"results_dir={extension}/of"]
     commands = [["run", "-m"]]
     if "hydra" not in content:  # a single run needs neither a sweeper nor a launcher
-        commands += [["run"], ["run", "--cfg", "job"]][: 1 if "oc.env" in content else 2]
+        commands += [["run"], ["run", "--cfg", "job"]]
     for command in commands:
         assert main([*command, *arguments]) == 2
         (line,) = capsys.readouterr().err.splitlines()

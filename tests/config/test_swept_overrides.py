@@ -3,6 +3,7 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 import yaml
 from hydra.core.plugins import Plugins
@@ -65,13 +66,52 @@ def test_a_text_that_looks_like_a_number_stays_as_it_was_typed():
     assert split("data.release=choice('2.10',a)") == [("data.release=2.10",), ("data.release=a",)]
 
 
-@pytest.mark.parametrize("overrides", ["data.release=2.10 task=parsing", "seed=4 ++seed=3"])
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        "data.release=2.10 task=parsing",
+        "seed=4 ++seed=3",
+        "task=nli_alignment structure=null",
+        "mapping.alpha=${training.decay_from} results_dir=here",
+    ],
+)
 def test_the_configuration_of_a_run_is_the_one_that_is_printed(overrides, capsys):
     first, second = overrides.split()
-    for command in (["--cfg", "job", first, second], [first, "--cfg", "job", second]):
+    run = OmegaConf.structured(compose_run([first, second]))
+    for command in (["--cfg", "job", first, second], [first, "--cfg=job", "--resolve", second]):
         assert main(["run", *command]) == 0
-        printed, run = OmegaConf.create(capsys.readouterr().out), compose_run([first, second])
-        assert (printed.seed, printed.data) == (run.seed, OmegaConf.structured(run.data))
+        assert capsys.readouterr().out == OmegaConf.to_yaml(run)
+    for package, expected in (("task", OmegaConf.to_yaml(run.task)), ("seed", f"{run.seed}\n")):
+        assert main(["run", "-c", "job", first, "--package", package, second]) == 0
+        assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize("view", [["--cfg", "job"], ["--cfg", "all"], ["--info", "config"]])
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("seed=-1", "seed is -1; expected a number in [0, 9223372036854775808)"),
+        ("seed=1,2", "seed=1,2: several values; sweep with `run -m`"),
+        ("+seed=2", "+seed=2: the key exists; leave out the +"),
+        ("scale=subset", "task=snli has no scale=subset; choose scale= one of demo, full, small"),
+        ("mapping=csoftmax", "the mapping 'csoftmax' does not fit task=snli; choose mapping= one"),
+        ("sede", "cannot read 'sede'; expected KEY=VALUE"),
+    ],
+)
+def test_what_a_run_refuses_is_not_printed(view, override, expected, capsys):
+    for command in (view, []):
+        assert main(["run", "task=snli", override, *command]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"repro: {expected}")
+
+
+@pytest.mark.parametrize(
+    "arguments", ["seed=3 --cfg hydra", "--info searchpath seed=3", "--hydra-help"]
+)
+def test_hydra_prints_what_it_knows(arguments):
+    done = forked.run("run", *arguments.split())  # Hydra changes how this process logs
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "hydra" in done.stdout
 
 
 SAME = {
