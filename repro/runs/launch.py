@@ -455,17 +455,21 @@ def sweeps_of(jobs: Sequence[Job]) -> list[tuple[Path, Sweep]]:
     """Describe a multirun as sweeps, one per scale, each with the folder of its results.
 
     Raises:
-        ConfigError: the runs have several folders of results.
+        ConfigError: the runs have several folders of results, or several names.
         ResultsError: an earlier sweep has the given name and other runs.
     """
     found, folders = [], [*dict.fromkeys(str(job.config.results_path) for job in jobs)]
     if len(folders) > 1:
         raise ConfigError(f"results_dir is {' and '.join(folders[:2])}; a sweep has one folder")
+    names = [*dict.fromkeys(job.config.name or "null" for job in jobs)]
+    if len(names) > 1:  # files that are swept have set them
+        expected = "a sweep has one; set name= on the command line"
+        raise ConfigError(f"name is {' and '.join(names[:2])}; {expected}")
     for scale in dict.fromkeys(job.config.scale.name for job in jobs):
         mine = [job for job in jobs if job.config.scale.name == scale]
         config = mine[0].config
-        overrides, names = [job.overrides for job in mine], [job.run_id for job in mine]
-        sweep = swept(overrides, names, scale, config.name)
+        overrides, run_ids = [job.overrides for job in mine], [job.run_id for job in mine]
+        sweep = swept(overrides, run_ids, scale, config.name)
         if config.name is not None:
             refuse_other_runs(config.results_path, sweep)
         found.append((config.results_path, sweep))

@@ -383,6 +383,19 @@ def test_the_name_of_a_sweep_in_a_file_is_refused_in_a_single_run(extension, cap
         )
 
 
+@pytest.mark.parametrize(
+    ("content", "found"), [("name: two", "one and two"), ("seed: 2", "one and null")]
+)
+def test_files_that_name_a_sweep_differently_are_refused(extension, content, found, capsys):
+    for name, text in (("a", "name: one"), ("b", content)):
+        write(extension / "conf" / "experiment" / f"{name}.yaml", f"# @package _global_\n{text}\n")
+    arguments = ["run", "-m", "+experiment=a,b", f"results_dir={extension}/of", "--dry-run"]
+    assert main(arguments) == 2
+    expected = f"name is {found}; a sweep has one; set name= on the command line"
+    assert capsys.readouterr().err == f"repro: {expected}\n"
+    assert main([*arguments, "name=mine"]) == 0
+
+
 def test_a_broken_choice_is_refused_in_one_line(extension, capsys):
     write(extension / "conf" / "mapping" / "mild.yaml", "defaults: [base_entmax\nname: entmax\n")
     assert main(["run", "mapping=mild"]) == 2
