@@ -32,6 +32,7 @@ from repro.config.explain import (
     CHOSEN_TWICE,
     CONFIG_ERRORS,
     explain,
+    no_schema,
     setting_types,
     unknown_choice,
     unknown_key,
@@ -322,6 +323,9 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
     for name in ("launcher", "sweeper"):
         if not OmegaConf.is_dict(cfg.hydra[name]):
             raise ConfigError(f"hydra.{name} is {cfg.hydra[name]}; expected hydra/{name}=NAME")
+    for name, node in cfg.hydra.callbacks.items_ex(resolve=False):
+        if not OmegaConf.is_dict(node) or "_target_" not in node:
+            raise ConfigError(f"hydra.callbacks.{name} is {node}; expected a mapping with _target_")
     chosen = cast(dict[str, str | None], OmegaConf.to_container(cfg.hydra.runtime.choices))
     for group, choice in chosen.items():  # of the defaults of files as well
         _refuse_file(group, choice)
@@ -329,6 +333,8 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
             if path.is_file():
                 _refuse_ineffective(path)
         if group in registered_schemas() and OmegaConf.is_dict(cfg[group]):
+            if OmegaConf.get_type(cfg[group]) not in registered_schemas()[group].values():
+                raise ConfigError(f"{group}/{choice}.yaml: {no_schema(group)}")
             _refuse_renamed(group, choice, cfg[group], folders)
     return _Composition(cfg, chosen)
 

@@ -47,6 +47,7 @@ CHOSEN_TWICE = re.compile(r"Multiple values for (\S+)\. .* '\S+ \S+: (.+)'$")
 """Hydra's message where a file chooses from a group that has a choice."""
 _UNSET = re.compile(r"Environment variable '(.+)' not found")
 _UNEXPECTED = re.compile(r"__init__\(\) got an unexpected keyword argument '(\w+)'")
+_TARGET = re.compile(r"Error (?:locating|in call to) target '([^']+)'")
 _KEY = re.compile(r"[+~]{0,2}\w+([-./@:$]\w+)*")
 _NO_GROUP = re.compile(r"Merge error: \w+ is not a subclass of (\w+)\. value: (.*)")
 
@@ -76,6 +77,8 @@ def explain(error: BaseException, chosen: Mapping[str, str | None] = MappingProx
         return f"{reader} reads the environment variable {found[1]}, which is not set"
     if where and (found := _UNEXPECTED.search(str(error))):
         return f"{where[1]}.{found[1]}: unknown key {found[1]!r}"
+    if where and (found := _TARGET.match(str(error))):
+        return f"{where[1]}: {found[1]!r} cannot be created ({causes[-1]})"
     file = re.match(r"In '((\w+)/[^']+)'", str(error))
     place = f"{file[1]}.yaml: " if file else ""
     if found := _NO_DEFAULT.match(str(error)):
@@ -99,14 +102,13 @@ def explain(error: BaseException, chosen: Mapping[str, str | None] = MappingProx
         if key in _UNABLE:
             return _UNABLE[key]
         if isinstance(one, ConfigAttributeError | ConfigKeyError) and is_dataclass(one.object_type):
-            schemas = registered_schemas().get(file[2]) if file else None
-            if schemas is not None and one.object_type not in schemas.values():
-                problem = f"unknown key {one.key!r}; its `defaults` name no schema that has it"
-                return f"{place}{problem}"
+            group, own = key.partition(".")[0], bool(file and key == f"{file[2]}.{one.key}")
+            schemas = registered_schemas().get(group)
+            if own and schemas is not None and one.object_type not in schemas.values():
+                return f"{place}{no_schema(group)}"
             if file and key == file[2]:  # the file has the package of a group that no run has
                 return f"{place}expected `# @package _global_` in its first line"
-            if schemas is None and "." in key:  # else the file is that of the group
-                group = key.partition(".")[0]
+            if "." in key and not own:  # else the file is that of the group
                 of = f" ({group}={chosen[group]})" if group in chosen else ""
                 place += f"{key}{of}: "
             return f"{place}{unknown_key(str(one.key), one.object_type)}"
@@ -127,15 +129,17 @@ def explain(error: BaseException, chosen: Mapping[str, str | None] = MappingProx
                 if found[1] in {option.__name__ for option in options.values()}:
                     hint = f"a choice in `defaults`, as `- override /{group}: NAME`"
                     return f"{place}{group} is {found[2]}; expected its keys, or {hint}"
+            inner = [name for name, kind in setting_types().items() if found[1] in str(kind)]
+            return f"{place}{' or '.join(inner)} is {found[2]}; expected its keys"
         child = one.child_node
         if isinstance(child, DictConfig) and "." in key:  # for a whole group, a file is to blame
-            return f"{key} is a group, not a value; expected {key}.KEY=VALUE"
+            return f"{place}{key} is a group, not a value; expected {key}.KEY=VALUE"
         if isinstance(child, ValueNode | ListConfig):
             if isinstance(one.value, dict | DictConfig):
-                return f"{key} is a value, not a group; expected {key}=VALUE"
+                return f"{place}{key} is a value, not a group; expected {key}=VALUE"
             if type(child) in _KINDS:
                 value = "null" if one.value is None else repr(one.value)
-                return f"{key} is {value}; expected {_KINDS[type(child)]}"
+                return f"{place}{key} is {value}; expected {_KINDS[type(child)]}"
     lines = [line for text in map(str, causes) for line in text.splitlines()]
     told = ": ".join(dict.fromkeys(line for line in lines if line and not line.startswith(" ")))
     key = getattr(causes[-1], "full_key", None)
@@ -153,6 +157,13 @@ def unknown_choice(file: str, options: Sequence[str] | None = None) -> str:
     own = f"; an extension declares it in conf/{file}.yaml" if extension_dirs() else ""
     hint = f"{meant(option, choices)}; choose {group}= one of {', '.join(choices)}{own}"
     return f"no {group} {option!r}{hint}"
+
+
+def no_schema(group: str) -> str:
+    """Explain that the file of a choice lacks the schema of its group."""
+    known = ", ".join(sorted(schema_choices(group)))
+    expected = f"`defaults: [SCHEMA, _self_]` with one of {known}"
+    return f"its `defaults` name no schema; expected {expected}"
 
 
 def _unknown_default(group: str, name: str) -> str:

@@ -467,6 +467,37 @@ def test_a_choice_whose_defaults_name_no_schema_is_told_which_there_are(extensio
     assert "(did you mean 'base_entmax'?); expected one of base_alpha, " in str(caught.value)
 
 
+@pytest.mark.parametrize("content", ["name: entmax\nalpha: 2\n", "name: entmax\n", "gamma: 2\n"])
+def test_a_choice_without_a_schema_is_told_what_it_lacks(extension, content):
+    write(extension / "conf" / "mapping" / "mild.yaml", content)
+    with pytest.raises(ConfigError) as caught:
+        compose_run(["mapping=mild"])
+    expected = "its `defaults` name no schema; expected `defaults: [SCHEMA, _self_]` with one of "
+    assert str(caught.value).startswith(f"mapping/mild.yaml: {expected}base_alpha, base_bounded, ")
+
+
+@pytest.mark.parametrize(
+    ("group", "content", "expected"),
+    [
+        ("experiment", "seed: two", "seed is 'two'; expected an integer"),
+        ("experiment", "model: {hidden_size: x}", "model.hidden_size is 'x'; expected an integer"),
+        ("experiment", "task: {shown: 3}", "task.shown is 3; expected a list, as [a,b]"),
+        ("experiment", "model: {fertility: 3}", "model.fertility is 3; expected its keys"),
+        ("experiment", "precision: {a: 3}", "precision is a value, not a group"),
+        ("model", "hidden_size: x", "model.hidden_size is 'x'; expected an integer"),
+        ("model", "fertility: {least: x}", "model.fertility.least is 'x'; expected an integer"),
+        ("model", "fertility: {leest: 1}", "model.fertility.leest: unknown key 'leest' (did you"),
+        ("model", "layer: 1", "unknown key 'layer' (did you mean 'layers'?)"),
+    ],
+)
+def test_the_file_of_a_value_that_is_refused_is_named(extension, group, content, expected):
+    head = "defaults: [translator, _self_]" if group == "model" else "# @package _global_"
+    write(extension / "conf" / group / "mine.yaml", f"{head}\n{content}\n")
+    with pytest.raises(ConfigError) as caught:
+        compose_run(["task=nmt", f"{'+' * (group == 'experiment')}{group}=mine"])
+    assert str(caught.value).startswith(f"{group}/mine.yaml: {expected}")
+
+
 def test_an_experiment_is_chosen_with_a_plus(extension, capsys):
     write(extension / "conf" / "experiment" / "mine.yaml", "# @package _global_\nseed: 3\n")
     for command in (["run"], ["run", "-m"], ["run", "--cfg", "job"]):

@@ -267,6 +267,12 @@ UNREADABLE = {
         (["-m", "~hydra/launcher", "seed=1,2"], "~hydra/launcher: nothing can be deleted"),
         (["-m", "seed=1,2", "+hydra.nope=1"], "+hydra.nope=1: unknown key 'nope'; valid keys"),
         (["-m", "seed=1,2", "hydra.sweeper=grid"], "hydra.sweeper is grid; expected hydra/sweeper"),
+        (["-m", "+hydra.callbacks.x=3"], "hydra.callbacks.x is 3; expected a mapping with _target"),
+        (["-m", "+hydra.callbacks.x={a: 3}"], "is {'a': 3}; expected a mapping with _target_"),
+        (
+            ["-m", "+hydra.callbacks.x={_target_: nope.Nope}"],
+            "repro: hydra.callbacks.x: 'nope.Nope' cannot be created (No module named 'nope')",
+        ),
         (["/mapping=entmax"], "expected KEY=VALUE with a key such as mapping.alpha"),
         (["-m", "seed =1,2"], "expected KEY=VALUE with a key such as mapping.alpha"),
         (["-m", "hydra.job.chdir=true"], "hydra.job.chdir=true changes nothing in a sweep"),
