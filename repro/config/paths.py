@@ -35,13 +35,16 @@ def extension_dirs() -> list[Path]:
     Each is laid out like the checkout and may have ``conf``, ``experiments`` and ``repro``.
 
     Raises:
-        ConfigError: one of them is not a folder.
+        ConfigError: one of them is not a folder, or has none of these three.
     """
     named = os.environ.get("REPRO_EXTENSIONS", "").split(os.pathsep)
     folders = [*dict.fromkeys(Path(name).resolve() for name in named if name)]
     for folder in folders:
         if not folder.is_dir():
             raise ConfigError(f"REPRO_EXTENSIONS names {folder}; expected a folder")
+        if not any((folder / name).is_dir() for name in ("conf", "experiments", "repro")):
+            expected = "expected in it a folder conf, experiments or repro"
+            raise ConfigError(f"REPRO_EXTENSIONS names {folder}; {expected}")
     return folders
 
 

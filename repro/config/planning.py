@@ -106,7 +106,15 @@ def naming_rows(runs: Iterable[PlannedRun], extra: Sequence[str] = ()) -> Iterat
     """Name the artefact, row and column in a ConfigError of the block that their file causes.
 
     The block composes the runs in this order, with further overrides ``extra``.
+
+    Raises:
+        ConfigError: ``extra`` chooses a file for all groups, as ``+experiment=mine``.
     """
+    files = groups() - registered_schemas().keys()
+    for text in extra:
+        if parse_override(text).key_or_group.partition("/")[0] in files:
+            expected = "the values of an artefact win over those of a file; type KEY=VALUE"
+            raise ConfigError(f"{text}: {expected}")
     try:
         yield
     except ConfigError as error:
@@ -161,8 +169,7 @@ def refuse_relabelled(
         extra: the further overrides.
 
     Raises:
-        ConfigError: an override contradicts a label, names a sweep, or chooses a file for all
-            groups, as ``+experiment=mine``.
+        ConfigError: an override contradicts a label, or names a sweep.
     """
     rows = experiment.row_overrides()
     columns = {one.name: one.overrides for one in experiment.columns}
@@ -177,13 +184,7 @@ def refuse_relabelled(
         for run in runs
         for seed in experiment.seeds_at(scale, run.column)
     ]
-    files = groups() - registered_schemas().keys()
     for text in extra:
-        group = parse_override(text).key_or_group.partition("/")[0]
-        if group in files:
-            raise ConfigError(
-                f"{text}: the values of an artefact win over those of a file; type KEY=VALUE"
-            )
         for key, value in _typed([text]).items():
             if key == "name":
                 raise ConfigError(f"{text} names a sweep, which artefacts are not; leave it out")

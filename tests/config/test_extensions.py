@@ -42,6 +42,7 @@ scales: {demo: {}}
 
 @pytest.fixture
 def extension(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "conf").mkdir()
     monkeypatch.setenv("REPRO_EXTENSIONS", os.pathsep.join([str(tmp_path), ""]))
     return tmp_path
 
@@ -307,6 +308,20 @@ def test_an_extension_that_is_no_folder_is_refused(monkeypatch):
     monkeypatch.setenv("REPRO_EXTENSIONS", "/nowhere/at/all")
     with pytest.raises(ConfigError, match=r"REPRO_EXTENSIONS names .*all; expected a folder"):
         extension_dirs()
+
+
+def test_an_extension_that_holds_nothing_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
+    (tmp_path / "mapping").mkdir()
+    expected = f"REPRO_EXTENSIONS names {tmp_path}; expected in it a folder conf, experiments or"
+    for command in (["run", "--dry-run"], ["plan", "peters2019/figure3"], ["report"]):
+        assert main([*command, f"results_dir={tmp_path}/results"]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line == f"repro: {expected} repro"
+    for name in ("conf", "experiments", "repro"):
+        (tmp_path / name).mkdir()
+        assert extension_dirs() == [tmp_path]
+        (tmp_path / name).rmdir()
 
 
 @pytest.mark.parametrize(

@@ -53,10 +53,11 @@ def test_a_file_whose_values_those_of_the_artefact_replace_is_refused(
 ):
     file = tmp_path / "conf" / "experiment" / "mine.yaml"
     file.parent.mkdir(parents=True)
-    file.write_text("# @package _global_\ntraining: {max_epochs: 3}\n")
+    # Nothing is composed: it would be refused for its content.
+    file.write_text("# @package _global_\ntraining: {max_epochs: three}\n")
     monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
     results = tmp_path / "results"
-    for text in ("+experiment=mine", "+experiment@_global_=mine"):
+    for text in ("+experiment=mine", "+experiment@_global_=mine", "experiment=no"):
         assert main([command, "peters2019/table1", text, f"results_dir={results}"]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith(f"repro: {text}: the values of an artefact win over those of a file")
