@@ -364,7 +364,7 @@ def sweep_grid(
     asked = prepare_jobs(combinations([*overrides, *folders], loader), sweep=True)
     jobs, sweeps = distinct(asked), sweeps_of(asked)
     if dry_run:
-        print_plan(jobs)
+        print_plan(jobs, combined=len(asked))
         return []
     outcomes = run_jobs(jobs, launcher, master, lambda: record_sweeps(sweeps))
     list_artefacts(outcomes)
@@ -411,10 +411,11 @@ def outcome_of(job: Job, was_done: bool = False) -> Outcome:
     return job.outcome("open", "the run did not finish")
 
 
-def print_plan(jobs: Sequence[Job], repeat: bool = False) -> None:
+def print_plan(jobs: Sequence[Job], repeat: bool = False, combined: int = 0) -> None:
     """Print the runs of a sweep with their statuses.
 
-    With ``repeat``, runs that are done lack files that something needs, and are queued again.
+    With ``repeat``, runs that are done lack files that something needs, and are queued again. The
+    number of combinations of values, ``combined``, is named if several give one run.
 
     Raises:
         ConfigError: the name of a choice does not exist.
@@ -430,7 +431,8 @@ def print_plan(jobs: Sequence[Job], repeat: bool = False) -> None:
     statuses = ["queued" if state in queued else state for state in states]
     for job, status in zip(jobs, statuses, strict=True):
         print(f"{job.run_id}  {status:11}  {labels[job.run_id]}")
-    print(f"{counted(len(jobs), 'run')}, {statuses.count('done')} of them done")
+    several = f"{counted(combined, 'combination')}, " if combined > len(jobs) else ""
+    print(f"{several}{counted(len(jobs), 'run')}, {statuses.count('done')} of them done")
 
 
 def print_failures(outcomes: Sequence[Outcome], report: Path | None = None) -> int:

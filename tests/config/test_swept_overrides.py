@@ -374,6 +374,17 @@ def test_further_folders_are_searched_in_sweeps(option, tmp_path, capsys):
     assert "1 run, " in capsys.readouterr().out
 
 
+def test_a_dry_run_counts_combinations_that_give_one_run(tmp_path, capsys):
+    where = f"results_dir={tmp_path}"
+    for swept, last in (
+        (["hardware.threads=1,2"], "2 combinations, 1 run, 0 of them done"),
+        (["hardware.threads=1,2", "seed=1,2"], "4 combinations, 2 runs, 0 of them done"),
+        (["seed=1,2"], "2 runs, 0 of them done"),
+    ):
+        assert main(["run", "-m", *swept, "--dry-run", where]) == 0
+        assert capsys.readouterr().out.splitlines()[-1] == last
+
+
 def test_a_group_of_a_further_folder_is_chosen_with_a_plus(tmp_path, capsys):
     (tmp_path / "study").mkdir()
     (tmp_path / "study" / "mine.yaml").write_text("# @package _global_\nseed: 3\n")
