@@ -10,8 +10,10 @@ from pathlib import Path
 
 from repro.atomic import atomic_write_json
 from repro.config.identity import SEARCH_PATH, changes_numbers
+from repro.config.overrides import resolved
 from repro.errors import ResultsError
 from repro.results.files import read_object
+from repro.results.labels import counted
 from repro.results.layout import scale_dir
 from repro.results.record import from_dict
 
@@ -19,6 +21,8 @@ SEED = "seed"
 _HYDRA = re.compile(r"hydra[./]")
 _READ = (SEARCH_PATH, "data_dir")
 """Keys of folders that a sweep reads: with others the same settings give other runs."""
+_NAMED = 4
+"""Number of runs that an error names."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Sweep:
         ResultsError: a run has another value than those of an axis, or none.
     """
 
-    name: str  # given by ``name=``, else a hash of the overrides
+    name: str  # given by ``name=``, else a hash of the overrides and the runs
     scale: str
     command: str  # shell command that repeats it
     axes: dict[str, list[str]]  # swept keys to their values, in the order and form of the command
@@ -58,7 +62,7 @@ def swept(
     overrides: Sequence[Sequence[str]], run_ids: Sequence[str], scale: str, name: str | None
 ) -> Sweep:
     """Describe a multirun, whose runs override the same keys in the same order."""
-    pairs = ([item.split("=", 1) for item in one if "=" in item] for one in overrides)
+    pairs = ([resolved(item).split("=", 1) for item in one if "=" in item] for one in overrides)
     typed = [
         # What else belongs to Hydra says how a sweep is run.
         {
@@ -77,7 +81,9 @@ def swept(
         by_run.setdefault(run, one)  # of values that give the same run, as 2 and 2.0, the first
     axes = {key: found for key, found in values(by_run.values()).items() if len(found) > 1}
     words = [f"{key}={','.join(found)}" for key, found in values(typed).items()]
-    digest = hashlib.sha256(json.dumps(sorted(words)).encode()).hexdigest()[:6]
+    # The same words may give other runs, as after a change of an experiment file.
+    content = json.dumps([sorted(words), sorted(by_run)])
+    digest = hashlib.sha256(content.encode()).hexdigest()[:6]
     words += [f"name={name}"] if name else []
     runs = {run: {key: one.get(key, "") for key in axes} for run, one in by_run.items()}
     return Sweep(name or digest, scale, shlex.join(["repro", "run", "-m", *words]), axes, runs)
@@ -86,19 +92,20 @@ def swept(
 def refuse_other_runs(results_dir: Path, sweep: Sweep) -> None:
     """Refuse a sweep that would replace an earlier one of the same name and lacks runs of it.
 
-    The same command may have other runs, for example after a change of the corpus.
+    The same command lacks them if a file that it reads, or the corpus, has changed since.
 
     Raises:
-        ResultsError: names the command of the earlier one and its file.
+        ResultsError: names the runs, the command of the earlier one and its file.
     """
     path = sweep_path(results_dir, sweep.scale, sweep.name, "json")
     if not path.exists():
         return
     known = from_dict(Sweep, read_object(path), str(path))
-    if known.command != sweep.command and known.runs.keys() - sweep.runs.keys():
+    if lost := [run for run in known.runs if run not in sweep.runs]:
+        named = ", ".join(lost[:_NAMED]) + ", …" * (len(lost) > _NAMED)
         raise ResultsError(
-            f"name={sweep.name}: there is a sweep of this name with other runs, {known.command}; "
-            f"choose another name, or remove {path}"
+            f"name={sweep.name}: this would drop {counted(len(lost), 'run')} ({named}) of the "
+            f"earlier sweep of this name, {known.command}; choose another name, or remove {path}"
         )
 
 

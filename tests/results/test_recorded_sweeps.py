@@ -43,6 +43,9 @@ def test_the_same_sweep_has_the_same_name_and_a_given_name_counts(tmp_path):
     first = swept(RUNS, ["a", "b", "c", "d"], "demo", None)
     assert again.name == first.name
     assert swept(RUNS[:2], ["a", "b"], "demo", None).name != first.name
+    # After a change of a file, the same words give other runs, which replace none.
+    assert swept(RUNS, ["a", "b", "c", "e"], "demo", None).name != first.name
+    assert swept(RUNS, ["a", "b", "c", "d"], "demo", None) == first
     named = swept([[*one, "name=alphas"] for one in RUNS], ["a", "b", "c", "d"], "demo", "alphas")
     assert (named.name, named.axes) == ("alphas", first.axes)
     assert named.command == f"{first.command} name=alphas"
@@ -62,13 +65,22 @@ def test_the_same_sweep_has_the_same_name_and_a_given_name_counts(tmp_path):
 def test_a_sweep_replaces_no_runs_of_another_one_of_its_name(tmp_path):
     first = swept(RUNS[:2], ["a", "b"], "demo", "s")
     path = write_sweep(tmp_path, first)
-    for runs, names in ((RUNS, "abcd"), (RUNS[:2], "xy")):  # more runs, and the same command
+    for runs, names in ((RUNS, "abcd"), (RUNS[:2], "ab")):  # more runs, and the same ones
         refuse_other_runs(tmp_path, swept(runs, names, "demo", "s"))
-    with pytest.raises(ResultsError) as caught:
-        refuse_other_runs(tmp_path, swept(RUNS[1:], "bcd", "demo", "s"))
-    assert f"with other runs, {first.command}; choose another name, or remove {path}" in str(
-        caught.value
-    )
+    for runs, names, lost in (
+        (RUNS[1:], "bcd", "1 run (a)"),
+        (RUNS[:2], "xy", "2 runs (a, b)"),  # the same command
+    ):
+        with pytest.raises(ResultsError) as caught:
+            refuse_other_runs(tmp_path, swept(runs, names, "demo", "s"))
+        assert str(caught.value) == (
+            f"name=s: this would drop {lost} of the earlier sweep of this name, {first.command}; "
+            f"choose another name, or remove {path}"
+        )
+    many = [["task=nmt", f"seed={seed}"] for seed in range(6)]
+    write_sweep(tmp_path, swept(many, "abcdef", "demo", "many"))
+    with pytest.raises(ResultsError, match=r"drop 6 runs \(a, b, c, d, …\) of"):
+        refuse_other_runs(tmp_path, swept(many, "uvwxyz", "demo", "many"))
     refuse_other_runs(tmp_path, swept(RUNS[1:], "bcd", "demo", "t"))
     refuse_other_runs(tmp_path, swept(RUNS[1:], "bcd", "full", "s"))
 
@@ -83,11 +95,25 @@ def test_a_sweep_of_other_data_is_another_sweep(tmp_path):
     first = sweep_of("/A", "ab", "own")
     assert first.command == f"repro run -m {' '.join(own)} data_dir=/A seed=1,2 name=own"
     write_sweep(tmp_path, first)
-    with pytest.raises(ResultsError, match=r"with other runs, .* data_dir=/A "):
+    with pytest.raises(ResultsError, match=r"drop 2 runs \(a, b\) .* data_dir=/A "):
         refuse_other_runs(tmp_path, sweep_of("/B", "cd", "own"))
     assert sweep_of("/A", "ab", None).name != sweep_of("/B", "cd", None).name
     both = swept([["seed=1", "+data_dir=/A"], ["seed=1", "+data_dir=/B"]], "ac", "demo", None)
     assert both.axes == {"+data_dir": ["/A", "/B"]}
+
+
+def test_a_sweep_keeps_what_its_overrides_read(monkeypatch):
+    typed = [["mapping.alpha=${oc.env:ALPHA}", f"seed={seed}"] for seed in (1, 2)]
+    named = []
+    for alpha in ("1.25", "1.5"):
+        monkeypatch.setenv("ALPHA", alpha)
+        sweep = swept(typed, ["a", "b"], "demo", None)
+        assert sweep.command == f"repro run -m mapping.alpha={alpha} seed=1,2"
+        named.append(sweep.name)
+    assert len({*named}) == 2
+    monkeypatch.setenv("OTHER", "2")
+    both = [[f"mapping.alpha=${{oc.env:{name}}}"] for name in ("ALPHA", "OTHER")]
+    assert swept(both, ["a", "b"], "demo", None).axes == {"mapping.alpha": ["1.5", "2"]}
 
 
 @pytest.mark.parametrize(
