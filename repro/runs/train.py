@@ -20,6 +20,7 @@ from repro.checksums import DamagedFileError
 from repro.config.compose import to_yaml
 from repro.config.errors import ConfigError, require_extra
 from repro.config.identity import changes_numbers, ensemble_id, settings
+from repro.config.overrides import resolved
 from repro.config.schema import RunConfig
 from repro.errors import DataError
 from repro.evaluation.metrics import metric_of
@@ -78,7 +79,7 @@ def train_and_evaluate(run: Job) -> None:
     config, folder = run.config, run.folder
     device = prepare_device(config)
     # The command that repeats the run, without where it is computed and stored.
-    kept = [item for item in run.overrides if changes_numbers(item)]
+    kept = [resolved(item) for item in run.overrides if changes_numbers(item)]
     environment = begin(run, device, shlex.join(["repro", "run", *kept]))
     task = build_task(config, device)
     require_corpus(run)

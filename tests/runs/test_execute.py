@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from stored_statistics import untimed
 
 from repro.config.compose import compose_run
+from repro.config.identity import settings
 from repro.data.sigmorphon import load
 from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.inflection import InflectedForms
@@ -49,6 +50,17 @@ def test_a_run_leaves_everything_that_is_needed_to_trust_it(folder):
     assert "alpha: 1.5" in folder.config.read_text()
     assert {"commit", "device", "versions", "command"} <= set(folder.read_environment())
     assert not folder.checkpoint.exists()
+
+
+def test_a_record_repeats_the_values_that_its_command_read(tiny, monkeypatch):
+    monkeypatch.setenv("ALPHA", "1.25")
+    typed = [*tiny, "mapping.alpha=${oc.env:ALPHA}", "loss.alpha=${mapping.alpha}"]
+    run = locate(compose_run(typed), typed)
+    assert execute(run).status == "done"
+    monkeypatch.setenv("ALPHA", "2")
+    record = run.folder.read_record()
+    assert record.overrides[-2:] == ["mapping.alpha=1.25", "loss.alpha=${mapping.alpha}"]
+    assert settings(compose_run(record.overrides)) == record.config
 
 
 def test_a_run_with_the_weights_of_another_gives_its_curves_to_a_logger(summarizer):
