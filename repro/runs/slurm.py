@@ -15,15 +15,17 @@ import sys
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from repro.config.errors import ConfigError
 from repro.config.overrides import in_quotes, parse_override
-from repro.results import atomic_write_json
+from repro.results import RunFolder, atomic_write_json
 from repro.runs.display import read_sweep
 from repro.runs.execute import record_death
+from repro.runs.job import Job
 from repro.runs.launch import Backend, Batch, backend_of, launch_jobs, prepare_jobs
 from repro.runs.locking import is_claimed
 from repro.runs.workers import signals_of_leader
@@ -55,7 +57,8 @@ def run_on_slurm(batch: Batch) -> None:
         return
     arrays = sorted(batch.folder.glob("array-*.json"))
     file = batch.folder / f"array-{len(arrays)}.json"
-    atomic_write_json(file, [[job.overrides for job in element] for element in elements])
+    asked = [[(str(job.folder.path), job.overrides) for job in element] for element in elements]
+    atomic_write_json(file, asked)
     settings = dict(batch.settings)
     executor = _executor(batch.folder, "repro", settings)
     arguments = ([str(file)] * len(elements), range(len(elements)), [settings] * len(elements))
@@ -208,7 +211,16 @@ def _work(file: str, number: int, settings: dict[str, int]) -> None:
     signal.signal(signal.SIGUSR2, near_the_limit)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGCONT, signal.SIG_IGN)
-    jobs = prepare_jobs(json.loads(Path(file).read_bytes())[number])
+    submitted, jobs = json.loads(Path(file).read_bytes())[number], list[Job]()
+    composed = prepare_jobs([overrides for _, overrides in submitted])
+    for folder, job in zip((RunFolder(Path(path)) for path, _ in submitted), composed, strict=True):
+        if job.run_id == folder.run_id:
+            jobs.append(job)
+        else:  # a file was edited while the job waited in the queue
+            reason = f"settings or corpus changed since submission, and would give run {job.run_id}"
+            record_death(replace(job, folder=folder), f"{reason}; start it again")
+    if not jobs:
+        return
     try:
         if settings["gpus_per_job"] > 1:
             # Each run that is not done is trained by one process per GPU.

@@ -79,7 +79,7 @@ def test_a_table_with_a_requeued_and_a_failing_job(how, start, tmp_path, monkeyp
     (file,) = tmp_path.glob("demo/sweeps/*/array-0.json")
     elements = json.loads(file.read_text())
     assert len(elements) == 3
-    jobs = [prepare_jobs(element)[0] for element in elements]
+    jobs = prepare_jobs([overrides for ((_, overrides),) in elements])
     bad = jobs[2].folder
     (bad.path / "record.json").mkdir(parents=True)  # a folder in place of a file
     requeued = wait_for_a_checkpoint(tmp_path, bad.path)
@@ -105,7 +105,7 @@ def test_a_table_with_a_requeued_and_a_failing_job(how, start, tmp_path, monkeyp
     assert "Restarts=1" in shown
     log = next(file.parent.glob(f"logs/{ids[number]}_*.out")).read_text()
     assert log.count("Starting with JobEnvironment") == 2
-    again = [*elements[number][0], f"results_dir={tmp_path / 'again'}"]
+    again = [*elements[number][0][1], f"results_dir={tmp_path / 'again'}"]
     whole = execute(locate(compose_run(again), again))
     assert untimed(requeued.read_record()) == untimed(RunFolder(whole.folder).read_record())
     assert [row["train_loss"] for row in requeued.read_history()] == [
