@@ -279,12 +279,14 @@ class Archive:
         return measured
 
     def ensembles_of(self, members: Iterable[Record]) -> list[Record]:
-        """Return the records of ensembles that have exactly these members."""
-        names = sorted(member.run_id for member in members)
+        """Return the records of ensembles of exactly these members, none trained anew since."""
+        finished = {member.run_id: member.finished for member in members}
         return [
             record
             for record in self.records
-            if record.kind == "ensemble" and sorted(record.members) == names
+            if record.kind == "ensemble"
+            and sorted(record.members) == sorted(finished)
+            and record.members_finished in ({}, finished)
         ]
 
     def _warn_of_corpora(

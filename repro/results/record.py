@@ -5,7 +5,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -51,6 +51,9 @@ class Record:
     finished: str  # time of its end, UTC, ISO 8601; blank if unknown
     command: str  # shell command that repeats the run
     members: list[str]  # names of the runs of an ensemble; empty for a run
+    # When each member finished, by name: one that was trained anew has another time. Empty for a
+    # run, and for an ensemble made before this was kept, which counts whatever its members are.
+    members_finished: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_types(Record, vars(self))
@@ -85,6 +88,8 @@ class Record:
     def to_json(self) -> str:
         """Format the record as JSON with a checksum in it; equal records give identical text."""
         content = asdict(self)
+        if not self.members_finished:  # as in records that were made before it was kept
+            del content["members_finished"]
         return json.dumps({**content, "sha256": _digest(content)}, indent=1, ensure_ascii=False)
 
 

@@ -27,6 +27,7 @@ from repro.evaluation.metrics import metric_of
 from repro.mappings.kernels import dispatch
 from repro.results import Record, ResultsError, RunFolder, list_runs, publish, run_folder
 from repro.results.record import REPLACED
+from repro.results.store import publish_again
 from repro.runs.device import describe_device, kernels_in_use, prepare_device
 from repro.runs.environment import describe_versions, enough_memory, source_commit
 from repro.runs.job import Job, Outcome, is_finished, locate
@@ -260,9 +261,12 @@ def finish(
     environment: Mapping[str, str],
     seconds: float,
     summary: Mapping[str, Any],
-    members: Sequence[str] = (),
+    members: Mapping[str, str] = {},
 ) -> None:
-    """Mark a run or an ensemble of ``members`` as done, and write and publish its record."""
+    """Mark a run, or an ensemble, as done, and write and publish its record.
+
+    ``members`` are the names of the runs of an ensemble, with the times at which they finished.
+    """
     if slow := dispatch.replaced():
         device = f"{environment['device']}, {REPLACED} {', '.join(slow)}"
         environment = {**environment, "device": device}
@@ -280,6 +284,7 @@ def finish(
         wall_time=seconds,
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         members=list(members),
+        members_finished=dict(members),
         **environment,
     )
     run.folder.write_record(record)
@@ -303,7 +308,8 @@ def ensemble_evaluation(task: str) -> EnsembleEvaluation:
 def evaluate_ensemble(members: Sequence[Job], command: str) -> Outcome:
     """Evaluate finished runs that differ in their seed only as one model, unless that was done.
 
-    A failure leaves its traceback in the folder of the ensemble.
+    It is done again if a member was trained anew since, under the same name. A failure leaves its
+    traceback in the folder of the ensemble.
 
     Raises:
         ValueError: a member is not done.
@@ -311,15 +317,20 @@ def evaluate_ensemble(members: Sequence[Job], command: str) -> Outcome:
     waiting = [member.run_id for member in members if member.folder.status != "done"]
     if waiting:  # the weights of an unfinished run would enter a record that is kept
         raise ValueError(f"these members are not done: {', '.join(waiting)}")
-    names, config = [member.run_id for member in members], members[0].config
+    for member in members:  # so that the records which others read are those of these weights
+        publish_again(member.folder)
+    finished = {member.run_id: member.folder.read_record().finished for member in members}
+    names, config = [*finished], members[0].config
     folder = run_folder(config.results_path, config.scale.name, ensemble_id(names))
     ensemble = Job(config, members[0].corpus, folder)
-    if is_finished(folder):
+    if is_finished(folder) and _is_of(folder, finished):
         return ensemble.outcome("skipped")
     with run_lock(folder.path, announce):
         folder.reopen_if_damaged()
-        if folder.status == "done":  # by another process, before the lock was free
-            return ensemble.outcome("skipped")
+        if folder.status == "done":
+            if _is_of(folder, finished):  # by another process, before the lock was free
+                return ensemble.outcome("skipped")
+            folder.done.unlink()
         try:
             started = time.monotonic()
             device = prepare_device(config)
@@ -333,8 +344,13 @@ def evaluate_ensemble(members: Sequence[Job], command: str) -> Outcome:
                 tasks.append(task)
             scores = ensemble_evaluation(config.task.name)(tasks, folder)
             seconds = time.monotonic() - started
-            finish(ensemble, scores, environment, seconds, {"members": names}, names)
+            finish(ensemble, scores, environment, seconds, {"members": names}, finished)
         except Exception as error:
             folder.mark_failed(traceback.format_exc())
             return ensemble.outcome("failed", f"{type(error).__name__}: {error}")
         return ensemble.outcome("done")
+
+
+def _is_of(folder: RunFolder, finished: Mapping[str, str]) -> bool:
+    """Return whether the ensemble in a folder is of members that ``finished`` at these times."""
+    return folder.read_record().members_finished in ({}, finished)

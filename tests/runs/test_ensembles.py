@@ -11,10 +11,12 @@ from repro.cli import main
 from repro.config import ConfigError
 from repro.errors import UserError
 from repro.results import (
+    Archive,
     Record,
     RunFolder,
     list_runs,
     publish,
+    read_record,
     read_records,
     record_path,
     run_folder,
@@ -137,6 +139,76 @@ def test_an_ensemble_of_other_members_is_another(results, tmp_path):
     record_path(tmp_path, "demo", before[0].members[0]).unlink()
     reasons = {"new": 1, "without a complete folder": 1}  # the other member, for the new ensemble
     assert planned(results) == (RUNS - 2, 2, reasons)
+
+
+def train_anew(folder: RunFolder) -> Record:
+    """Give a run another time of its end, as a training under the same name does."""
+    record = replace(folder.read_record(), finished="2036-01-02T03:04:05+00:00")
+    folder.write_record(record)
+    folder.mark_done({})
+    publish(folder.path.parents[2], record)
+    return record
+
+
+@pytest.fixture
+def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Tasks of the ensembles that are evaluated."""
+    evaluation, tasks = train.ensemble_evaluation, list[str]()
+
+    def noted(task: str) -> object:
+        tasks.append(task)
+        return evaluation(task)
+
+    monkeypatch.setattr(train, "ensemble_evaluation", noted)
+    return tasks
+
+
+def test_an_ensemble_of_a_member_trained_anew_is_made_again(results, evaluated, tmp_path):
+    before, other = ensembles(tmp_path)
+    trained = train_anew(run_folder(tmp_path, "demo", before.members[0]))
+    found = Archive(tmp_path, "demo")
+    of_member = [one for one in found.records if one.run_id in before.members]
+    assert found.ensembles_of(of_member) == []
+    assert planned(results) == (RUNS, 0, {})
+    for _ in range(2):  # once
+        assert reproduce([NAME], "demo", results).outcomes == []
+        assert len(evaluated) == 1
+    after, same = ensembles(tmp_path)
+    assert (after.run_id, same) == (before.run_id, other)
+    assert after.members_finished == before.members_finished | {trained.run_id: trained.finished}
+    assert after == run_folder(tmp_path, "demo", after.run_id).read_record()
+    assert Archive(tmp_path, "demo").ensembles_of(of_member) == [after]
+
+
+def test_an_ensemble_of_a_member_trained_anew_needs_the_weights_of_all(results, tmp_path):
+    before, _ = ensembles(tmp_path)
+    first, second = (run_folder(tmp_path, "demo", name) for name in before.members)
+    train_anew(first)
+    second.remove_weights()
+    assert planned(results) == (RUNS - 1, 1, {"without a complete folder": 1})
+
+
+def test_an_ensemble_that_does_not_say_when_its_members_finished_counts(
+    results, evaluated, tmp_path
+):
+    for one in ensembles(tmp_path):
+        folder = run_folder(tmp_path, "demo", one.run_id)
+        folder.write_record(replace(one, members_finished={}))
+        assert "members_finished" not in folder.record.read_text()
+        folder.mark_done({})
+        publish(tmp_path, folder.read_record())
+        train_anew(run_folder(tmp_path, "demo", one.members[0]))
+    assert reproduce([NAME], "demo", results).outcomes == []
+    assert evaluated == []
+
+
+def test_the_records_of_members_become_those_of_their_weights(results, evaluated, tmp_path):
+    one, _ = ensembles(tmp_path)
+    own = run_folder(tmp_path, "demo", one.members[0]).read_record()
+    publish(tmp_path, replace(own, finished="2036-01-02T03:04:05+00:00"))  # of another machine
+    assert reproduce([NAME], "demo", results).outcomes == []
+    assert evaluated == []
+    assert read_record(record_path(tmp_path, "demo", own.run_id)) == own
 
 
 def test_a_damaged_ensemble_is_made_again(results, tmp_path):
