@@ -54,8 +54,8 @@ class Comparer:
         elsewhere keep their names, but not all of their digits.
 
         Returns None if the values may not stand together, if the metric has no test, if the
-        statistics of a run are missing or damaged, if the runs have different numbers of examples,
-        or if the test is not known and ``compute`` is false.
+        statistics of a run are missing, damaged or not those of its value, if the runs have
+        different numbers of examples, or if the test is not known and ``compute`` is false.
 
         Raises:
             ResultsError: the groups of stored statistics differ between runs.
@@ -66,8 +66,10 @@ class Comparer:
         runs, others = (" ".join(one.run_id for one in side) for side in sides)
         identity = (metric, runs, others, signature())
         difference = fmean(one.value - other.value for one, other in pairs)
+        # Both are computed from the same sums, by the same formula: only rounding differs.
+        same = partial(isclose, difference, rel_tol=1e-6, abs_tol=1e-6)
         known = self._known.get(identity)
-        if known is not None and isclose(known.difference, difference, rel_tol=1e-6, abs_tol=1e-6):
+        if known is not None and same(known.difference):
             return known
         if not compute or (form := formula_of(metric)) is None:
             return None
@@ -91,6 +93,13 @@ class Comparer:
                     "first run"
                 )
         test = approximate_randomisation(first, second, form, groups=groups)
+        if not same(test.difference):
+            _log.warning(
+                "%s of %s against %s: the statistics give a difference of %g, the records of %g; "
+                "not tested",
+                metric, runs, others, test.difference, difference,
+            )  # fmt: skip
+            return None
         self._changed = True
         self._known[identity] = Comparison(
             metric=metric,

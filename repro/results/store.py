@@ -67,6 +67,11 @@ class RunFolder:
         return f"RunFolder({str(self.path)!r})"
 
     @property
+    def place(self) -> tuple[Path, str, str]:
+        """Folder of results, scale and name, by which a run is found."""
+        return self.path.parents[2], self.scale, self.run_id
+
+    @property
     def status(self) -> Status:
         """Status of the run; ``"running"`` includes interrupted runs that can be continued."""
         if self.done.exists():
@@ -142,27 +147,39 @@ class RunFolder:
 
     def damaged_files(self, names: Iterable[str] | None = None) -> list[str]:
         """List the files of a finished run, of all or of ``names``, that are missing or damaged."""
-        manifest = self.path / MANIFEST
-        if not self.done.exists() or not manifest.exists():
+        if not self.done.exists():
             return []
         try:
-            # Folders that were written before the manifest had a checksum have none.
-            digest = read_object(self.done).get("manifest")
+            done = read_object(self.done)
         except ResultsError:
             return [self.done.name]
+        # Folders that were written before the manifest had a checksum have none.
+        manifest, digest = self.path / MANIFEST, done.get("manifest")
+        if not manifest.exists():
+            return [MANIFEST] if digest else []
         if digest and checksums.sha256_of_file(manifest) != digest:
             return [MANIFEST]
         return checksums.damaged_files(self.path, names)
 
+    @property
+    def holds_another(self) -> bool:
+        """Whether this is the copied folder of another run, by ``DONE``, else by the record."""
+        for path in (self.done, self.record):
+            with suppress(OSError, ResultsError, KeyError):
+                return bool(read_object(path)["run_id"] != self.run_id)
+        return False
+
     def reopen_if_damaged(self) -> None:
         """Withdraw ``DONE`` if a file is damaged, so that the run can be repeated.
 
-        Its weights are reused if they, the history and ``training.json`` are intact.
+        Its weights are reused if they, the history and ``training.json`` are intact and its own.
         """
-        damaged = {*self.damaged_files()}
+        damaged, manifest = {*self.damaged_files()}, self.path / MANIFEST
         training = (self.training, self.history, self.model)
-        if damaged & {MANIFEST, self.done.name}:  # files whose checksum is still there are intact
-            listed = (self.path / MANIFEST).read_text(encoding="utf-8", errors="replace")
+        if self.holds_another:
+            damaged |= {self.done.name, *(path.name for path in training)}
+        elif damaged & {MANIFEST, self.done.name}:  # files whose checksum is still there are intact
+            listed = manifest.read_text("utf-8", errors="replace") if manifest.exists() else ""
             found = {one.name: checksums.sha256_of_file(one) for one in training if one.is_file()}
             damaged |= {one.name for one in training if found.get(one.name, "?") not in listed}
         if damaged & {path.name for path in training}:
@@ -341,7 +358,8 @@ def publish(results_dir: Path, record: Record) -> Path:
     commit, device or metrics differ: the run was repeated, since its folder was gone or damaged.
     """
     place = results_dir, record.scale, record.run_id
-    path, statistics = record_path(*place), run_folder(*place).statistics
+    path, folder, statistics = record_path(*place), run_folder(*place), statistics_path(*place)
+    before = None
     with suppress(DamagedFileError, ResultsError):  # no record that could be lost
         before = read_record(path)
         known, new = _compared(before), _compared(record)
@@ -350,8 +368,16 @@ def publish(results_dir: Path, record: Record) -> Path:
                 "%s: the record of commit %s is replaced by one of commit %s; other %s",
                 path, before.commit, record.commit, ", ".join(differs),
             )  # fmt: skip
-    if statistics.exists():
-        atomic_write_bytes(statistics_path(*place), statistics.read_bytes())
+    own = b""
+    try:
+        if folder.verified(folder.statistics).exists():
+            own = folder.statistics.read_bytes()
+    except DamagedFileError as error:
+        _log.warning("%s; the record is kept without it", error)
+    if own:
+        atomic_write_bytes(statistics, own)
+    elif before != record:  # those of another record must not be tested with these values
+        statistics.unlink(missing_ok=True)
     atomic_write_text(path, record.to_json() + "\n")
     return path
 
@@ -362,38 +388,59 @@ def _compared(record: Record) -> dict[str, Any]:
     return {"commit": record.commit, "device": record.device, "metrics": scores}
 
 
-def publish_again(folder: RunFolder) -> None:
+def publish_again(folder: RunFolder, replace_newer: bool = False) -> None:
     """Publish the record of a finished run, with its statistics, unless that was done.
 
-    Published files may be missing, damaged or of another run of the same name.
+    Published files may be missing, damaged, of another run or of an earlier one of the same name;
+    one that finished later, on another machine, is replaced only with ``replace_newer``.
     """
-    results_dir, damage = folder.path.parents[2], (DamagedFileError, ResultsError)
-    place = results_dir, folder.scale, folder.run_id
+    place, damage = folder.place, (DamagedFileError, ResultsError)
     with suppress(*damage):  # a damaged folder has nothing to publish
-        record, own = folder.read_record(), folder.verified(folder.statistics)
-        with suppress(*damage, FileNotFoundError):
-            equal = not own.exists() or own.read_bytes() == statistics_path(*place).read_bytes()
-            if equal and read_record(record_path(*place)) == record:
+        record = _read_own(folder.verified(folder.record), place)
+        with suppress(*damage):
+            published = _read_own(record_path(*place), place)
+            if published.finished > record.finished and not replace_newer:
                 return
-        publish(results_dir, record)
+            with suppress(*damage, FileNotFoundError):
+                own, kept = folder.verified(folder.statistics), statistics_path(*place)
+                equal = not own.exists() or own.read_bytes() == kept.read_bytes()
+                if equal and published == record:
+                    return
+        publish(place[0], record)
+
+
+def newer_record(folder: RunFolder) -> Record | None:
+    """Return the published record if it finished later than that in the folder of the run."""
+    copies, _ = _copies(folder.place)
+    last = _last(copies)
+    return None if last in (None, copies.get("own")) else last
 
 
 def read_statistics(results_dir: Path, scale: str, run_id: str) -> dict[str, Array]:
-    """Read the statistics of a run from its folder, or else from the copy beside its record.
+    """Read the statistics behind the record of a run that counts (:func:`read_records`).
 
     Raises:
         ResultsError: the file is damaged.
     """
-    kept = statistics_path(results_dir, scale, run_id)
-    found = run_folder(results_dir, scale, run_id).read_statistics()
-    return found or (files.read_arrays(kept) if kept.exists() else {})
+    place = results_dir, scale, run_id
+    copies, _ = _copies(place)
+    last, found = _last(copies), dict[str, Array]()
+    if last is None:
+        return {}
+    if copies.get("own") == last:
+        found = run_folder(*place).read_statistics()
+    if not found and copies.get("published") == last and statistics_path(*place).exists():
+        found = files.read_arrays(statistics_path(*place))
+    return found
 
 
 def read_records(results_dir: Path, scale: str) -> list[Record]:
     """Read the records of all runs, sorted by name, including those only in run folders.
 
     A file that is damaged, no record, or that of another run or scale is left out and named in a
-    warning; an undamaged record in the folder of the run replaces it.
+    warning. Of the published record and that in the folder of the run, the one that finished last
+    counts, with its statistics, and the published one if both are equal: records are put together
+    from several machines and commits, so that either may be the older.
     """
     return survey_records(results_dir, scale)[0]
 
@@ -404,28 +451,49 @@ def survey_records(results_dir: Path, scale: str) -> tuple[list[Record], list[st
     Returns:
         The records, and for each run that has none but a file of it: the file and what is wrong.
     """
-    published = record_path(results_dir, scale, "").parent.glob("*.json")
-    finished = (folder.record for folder in list_runs(results_dir, scale) if folder.done.exists())
-    found, refused = dict[str, Record](), dict[str, str]()
-    for path in (*sorted(published), *finished):
-        name = path.stem if path.parent.name == "records" else path.parent.name
-        if name in found:
-            continue
-        try:
-            record = read_record(path)
-            if (record.scale, record.run_id) != (scale, name):
-                raise ResultsError(
-                    f"{path} is the record of {record.scale}/{record.run_id}; expected that of "
-                    f"{scale}/{name}"
-                )
-            found[name] = record
-        except (DamagedFileError, ResultsError) as error:
-            _log.warning("%s; left out", error)
-            refused.setdefault(name, str(error))
-    return (
-        [found[name] for name in sorted(found)],
-        [refused[name] for name in sorted(refused.keys() - found.keys())],
-    )
+    published = {path.stem for path in record_path(results_dir, scale, "").parent.glob("*.json")}
+    finished = {one.run_id for one in list_runs(results_dir, scale) if one.done.exists()}
+    found, refused = list[Record](), list[str]()
+    for name in sorted(published | finished):
+        copies, problems = _copies((results_dir, scale, name))
+        for problem in problems:
+            _log.warning("%s; left out", problem)
+        if (last := _last(copies)) is not None:
+            found.append(last)
+        else:
+            refused += problems[:1]
+    return found, refused
+
+
+def _copies(place: tuple[Path, str, str]) -> tuple[dict[str, Record], list[str]]:
+    """Read the ``published`` record of a run and its ``own``; say what is wrong with others."""
+    folder, found, problems = run_folder(*place), dict[str, Record](), list[str]()
+    paths = {"published": record_path(*place)}
+    if folder.done.exists():
+        paths["own"] = folder.record
+    for kind, path in paths.items():
+        if path.exists():
+            try:
+                found[kind] = _read_own(path, place)
+            except (DamagedFileError, ResultsError) as error:
+                problems.append(str(error))
+    return found, problems
+
+
+def _last(copies: Mapping[str, Record]) -> Record | None:
+    """Return the record that finished last; the published one, which is first, if both did."""
+    return max(copies.values(), key=lambda one: one.finished, default=None)
+
+
+def _read_own(path: Path, place: tuple[Path, str, str]) -> Record:
+    """Read a record, which is to be that of the run of a place."""
+    record, (_, scale, run_id) = read_record(path), place
+    if (record.scale, record.run_id) != (scale, run_id):
+        raise ResultsError(
+            f"{path} is the record of {record.scale}/{record.run_id}; expected that of "
+            f"{scale}/{run_id}"
+        )
+    return record
 
 
 def all_records(results_dir: Path) -> list[Record]:

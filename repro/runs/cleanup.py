@@ -5,13 +5,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from repro.checksums import DamagedFileError
 from repro.errors import meant
 from repro.results import ResultsError, RunFolder, read_records, recent_runs
 from repro.results.frame import parse_filter, text_of
 from repro.results.labels import age_text, counted
+from repro.results.layout import record_path
+from repro.results.record import read_record
 from repro.results.store import publish_again, read_settings
 from repro.runs.display import read_sweep
-from repro.runs.locking import RunBusyError, is_claimed, remove_locked, run_lock, run_state
+from repro.runs.locking import (
+    STATES,
+    RunBusyError,
+    is_claimed,
+    remove_locked,
+    run_lock,
+    run_state,
+)
 from repro.runs.show import days_old, print_list
 
 Row = dict[str, Any]
@@ -28,9 +38,11 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
         there are weights.
 
     Raises:
-        ResultsError: a filter is not ``KEY=VALUE``, or no run has its key.
+        ResultsError: a filter is not ``KEY=VALUE``, no run has its key, or there is no such state.
     """
     wanted, rows, keys = [*map(parse_filter, filters)], [], set[str]()
+    for unknown in {state for key, values in wanted if key == "state" for state in values} - STATES:
+        raise ResultsError(f"state={unknown}: expected one of {', '.join(sorted(STATES))}")
     for folder in recent_runs(results_dir):
         settings = read_settings(folder) if wanted else {}
         row: Row = {
@@ -92,7 +104,8 @@ def needed(results_dir: Path) -> dict[str, str]:
 def remove(rows: Sequence[Row], weights: bool) -> list[int]:
     """Remove the folders of runs, or only their weights, each while its lock is held.
 
-    A run that was begun or has ended since it was listed stays; a line on standard error says so.
+    A run that was begun or has ended since it was listed stays, and so does one that is done and
+    whose record can neither be published nor is; a line on standard error says so.
 
     Returns:
         The bytes freed by each removal.
@@ -111,8 +124,9 @@ def remove(rows: Sequence[Row], weights: bool) -> list[int]:
                 else:
                     if folder.status == "done":
                         publish_again(folder)
+                        read_record(record_path(*folder.place))  # or its numbers would be lost
                     remove_locked(folder.path)
                     freed.append(row["bytes"])
-        except RunBusyError as busy:
-            print(f"{row['run_id']} kept: {busy}", file=sys.stderr)
+        except (RunBusyError, DamagedFileError, ResultsError) as error:
+            print(f"{row['run_id']} kept: {error}", file=sys.stderr)
     return freed

@@ -87,8 +87,11 @@ def corpus_at_hand(config: RunConfig) -> str | None:
 
 
 def is_finished(folder: RunFolder) -> bool:
-    """Return whether a run is done and its files are undamaged; warn of damaged ones."""
+    """Return whether a run is done and its files are its own and undamaged; else warn."""
     if folder.status != "done":
+        return False
+    if folder.holds_another:
+        _log.warning("%s: the folder of another run; the run is repeated", folder.path)
         return False
     damaged = folder.damaged_files()
     if damaged:

@@ -63,7 +63,12 @@ def run_lock(folder: Path, on_busy: Callable[[RunBusyError], None] | None = None
 def _acquire(lock: FileLock, folder: Path, timeout: float = -1, poll: float = 0.05) -> None:
     """Acquire a lock in a folder, which another process may remove meanwhile."""
     while True:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:  # removed when `mkdir` looked at what was in its way
+            if folder.exists():
+                raise
+            continue
         with suppress(FileNotFoundError), naming(folder / _LOCK):
             lock.acquire(timeout, poll_interval=poll)
             return
@@ -100,6 +105,10 @@ def is_claimed(folder: Path) -> bool:
 def announce(busy: RunBusyError) -> None:
     """Print that this process waits; usable as ``on_busy`` of :func:`run_lock`."""
     print(f"repro: waiting: {busy}", file=sys.stderr)
+
+
+STATES = frozenset({"done", "failed", "interrupted", "running"})
+"""States of runs that have a folder."""
 
 
 def run_state(folder: RunFolder) -> str:

@@ -14,7 +14,7 @@ from rich.console import Console
 from repro.errors import UserError
 from repro.results import Record, ResultsError, RunFolder, find_run, recent_runs, run_folder
 from repro.results.labels import age_text, main_first, main_metric, result_text, run_title
-from repro.results.store import read_settings
+from repro.results.store import newer_record, read_settings
 from repro.runs.display import RunState, read_sweep
 from repro.runs.locking import run_state
 
@@ -87,7 +87,8 @@ def describe(results_dir: Path, run_id: str) -> Facts:
     """Describe a run: its folder, environment and metrics, and its traceback if it failed.
 
     It is named by its identity or the beginning of it, at any scale. A run whose folder is missing
-    is described by its record, with ``None`` as its folder.
+    is described by its record, with ``None`` as its folder; so is one whose published record
+    finished later than that in its folder.
 
     Raises:
         ResultsError: no run, or more than one, has an identity that begins so.
@@ -95,6 +96,8 @@ def describe(results_dir: Path, run_id: str) -> Facts:
     folder = find_run(results_dir, run_id)
     if isinstance(folder, Record):
         return _recorded(folder)
+    if folder.status == "done" and (newer := newer_record(folder)):
+        return _recorded(newer) | {"folder": str(folder.path)}
     found: Facts = {
         "run_id": folder.run_id,
         "status": run_state(folder),

@@ -318,7 +318,7 @@ def evaluate_ensemble(members: Sequence[Job], command: str) -> Outcome:
     if waiting:  # the weights of an unfinished run would enter a record that is kept
         raise ValueError(f"these members are not done: {', '.join(waiting)}")
     for member in members:  # so that the records which others read are those of these weights
-        publish_again(member.folder)
+        publish_again(member.folder, replace_newer=True)
     finished = {member.run_id: member.folder.read_record().finished for member in members}
     names, config = [*finished], members[0].config
     folder = run_folder(config.results_path, config.scale.name, ensemble_id(names))

@@ -318,6 +318,7 @@ def test_a_failing_job_of_a_sweep_is_told_at_the_end(tmp_path, capsys, monkeypat
     assert f"{second}: damaged (record.json)" in repaired.stderr
     assert "Traceback" not in repaired.stderr
     (second / "SHA256SUMS").unlink()  # as an earlier version left a run
+    (second / "DONE").write_text(json.dumps({"run_id": second.name}))
     (second / "record.json").write_text('{"metric": ')
     damaged = forked.run("run", *tiny, f"seed={_seed(second)}")
     assert damaged.returncode == 2

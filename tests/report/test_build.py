@@ -121,7 +121,7 @@ def test_a_figure_that_was_not_asked_for_is_drawn_if_its_runs_are_here(archive, 
     found = [{"tokens": ["a"], "probability": 1.0, "steps": [1.0, 1.0]}]
     row = {"language": "x", "lemma": "l", "tags": [], "gold": "a", "finite": True, "index": 1}
     folder.write_hypotheses([{**row, "hypotheses": found}])
-    folder.done.touch()
+    folder.mark_done({})
     archive.__dict__["records"] = []  # read from the folders of runs otherwise
     build_report(archive, ["paper2020/table9"])
     assert figure_path(results, "demo", "paper2020/figure9", "svg").exists()
@@ -131,7 +131,7 @@ def test_a_figure_that_was_not_asked_for_and_cannot_be_drawn_says_why(archive, r
     figure_path(results, "demo", "paper2020/figure9", "json").unlink()
     folder = run_folder(results, "demo", "abc")
     folder.write_hypotheses([])
-    folder.done.touch()
+    folder.mark_done({})
     archive.__dict__["records"] = []  # read from the folders of runs otherwise
     html = build_report(archive, ["paper2020/table9"]).read_text(encoding="utf-8")
     assert "folders of its runs are not here" not in html

@@ -55,6 +55,7 @@ def store(results: Path, name: str, outcomes: Sequence[float], **more: np.ndarra
     rows = {"test/label_accuracy": ratios(outcomes)}
     folder = run_folder(results, "demo", name)
     folder.write_statistics(rows | {f"test/label_accuracy{k}": v for k, v in more.items()})
+    publish(results, replace(measured.RECORD, run_id=name, scale="demo"))
 
 
 def expected(row: str) -> list[np.ndarray]:
@@ -68,6 +69,13 @@ def test_cells_with_statistics_are_compared_over_their_seeds(runs, tmp_path):
     assert (found.examples, found.signature) == (10, signature())
     assert found.difference == pytest.approx(80 - 30)
     assert found.p_value == approximate_randomisation(*systems).p_value < 0.05
+
+
+def test_statistics_of_other_values_are_not_tested(runs, tmp_path, caplog):
+    store(tmp_path, "sparsemax-2", OUTCOMES["softmax", 2])  # of the same run, made elsewhere
+    assert compared(EXPERIMENT, runs, tmp_path) == []
+    (message,) = caplog.messages
+    assert "sparsemax-2" in message
 
 
 def test_only_seeds_that_both_rows_have_are_compared(runs, tmp_path):
@@ -84,7 +92,7 @@ def test_without_baseline_statistics_or_common_examples_there_is_none(runs, tmp_
     assert compared(EXPERIMENT, others, tmp_path) == []
     store(tmp_path, "softmax-2", OUTCOMES["softmax", 2][:-1])  # a setting cuts the test set
     assert compared(EXPERIMENT, runs, tmp_path) == []
-    run_folder(tmp_path, "demo", "softmax-2").statistics.unlink()
+    statistics_path(tmp_path, "demo", "softmax-2").unlink()
     assert compared(EXPERIMENT, runs, tmp_path) == []
 
 
@@ -109,7 +117,6 @@ def test_statistics_kept_with_records_serve_once_the_folders_are_gone(runs, tmp_
     expected = compared(EXPERIMENT, runs, tmp_path)
     names = {one.run_id for one in runs}
     for run_id in names:
-        publish(tmp_path, replace(measured.RECORD, run_id=run_id, scale="demo"))
         shutil.rmtree(run_folder(tmp_path, "demo", run_id).path)
     assert compared(EXPERIMENT, runs, tmp_path) == expected
     for run_id in names:  # a flipped bit makes no other test
@@ -126,7 +133,7 @@ def test_what_was_compared_is_not_compared_again(runs, tmp_path):
     assert list(cells) == [("sparsemax", "accuracy", "test/label_accuracy")]
     comparer.save()
     for run_id in {one.run_id for one in runs}:
-        run_folder(tmp_path, "demo", run_id).statistics.unlink()
+        statistics_path(tmp_path, "demo", run_id).unlink()
     renamed = [replace(one, row=one.row.replace("sparse", "")) for one in runs]
     axis = Axis("mapping", {"softmax": [], "max": []})
     again = compared(replace(EXPERIMENT, rows=[axis]), renamed, tmp_path)

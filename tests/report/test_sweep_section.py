@@ -35,9 +35,9 @@ def make_run(root: Path, name: str, seed: int, right: int) -> None:
         RECORD, run_id=name, seed=seed, config=config, metrics=metrics,
         signatures=dict.fromkeys(metrics, "s"), finished="",
     )  # fmt: skip
-    publish(root, record)
     outcomes = np.repeat([1.0, 0.0], [4 * right, 40 - 4 * right])
     run_folder(root, "demo", name).write_statistics({"test/accuracy": ratios(outcomes, 1)})
+    publish(root, record)
 
 
 def view_of(root: Path, axes: Sequence[str]) -> SweepView:

@@ -38,12 +38,12 @@ def results(tmp_path: Path, make_record: Make) -> Path:
             right = np.arange(40) < 40 * share
             config = {"task": {"name": "morphology"}, "mapping": {"name": mapping}, "seed": seed}
             metrics = {"test/accuracy": 100 * float(right.mean()), "dev/loss": float(seed)}
+            folder = run_folder(tmp_path, "demo", name)
+            folder.write_statistics({"test/accuracy": ratios(right.astype(float), 1)})
             publish(
                 tmp_path, make_record(run_id=name, seed=seed, config=config, metrics=metrics,
                                       signatures=dict.fromkeys(metrics, "s")),
             )  # fmt: skip
-            folder = run_folder(tmp_path, "demo", name)
-            folder.write_statistics({"test/accuracy": ratios(right.astype(float), 1)})
     return tmp_path
 
 

@@ -34,6 +34,13 @@ def test_null_selects_runs_that_have_the_setting(tmp_path):
         run_rows(tmp_path, ["maping.name=null"])
 
 
+def test_a_state_that_no_run_can_have_is_refused(tmp_path):
+    run_folder(tmp_path, "demo", "aa11").mark_running()
+    assert [row["run_id"] for row in run_rows(tmp_path, ["state=interrupted,done"])] == ["aa11"]
+    with pytest.raises(ResultsError, match=r"state=doen: expected one of done, failed"):
+        run_rows(tmp_path, ["state=done,doen"])
+
+
 def test_what_an_interrupted_removal_leaves_is_no_training(
     copied, summarizer, monkeypatch, tmp_path
 ):

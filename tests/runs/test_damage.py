@@ -1,8 +1,12 @@
 """Damaged files of runs: every one is noticed and named, the run is repeated, others go on."""
 
+import json
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from executed import executed
 from stored_statistics import untimed
@@ -10,9 +14,19 @@ from stored_statistics import untimed
 from repro.checksums import DamagedFileError
 from repro.cli import main
 from repro.config.compose import compose_run
-from repro.results import ResultsError, RunFolder, read_record, read_records, record_path
+from repro.results import (
+    ResultsError,
+    RunFolder,
+    read_record,
+    read_records,
+    read_statistics,
+    record_path,
+)
+from repro.results.files import read_arrays, write_arrays
+from repro.results.layout import statistics_path
 from repro.runs.execute import execute, monitored
 from repro.runs.job import locate
+from repro.runs.show import describe
 
 Damage = Callable[[Path], None]
 
@@ -45,8 +59,8 @@ def test_damage_of_any_file_of_a_finished_run_is_noticed(copied, damage):
     assert copied.damaged_files() == []
     for name in names:
         path = copied.path / name
-        if name in ("DONE", "lock") or (damage is lose and name == "SHA256SUMS"):
-            continue  # a run without DONE is not done, one without checksums unverified
+        if name in ("DONE", "lock"):
+            continue  # a run without DONE is not done
         whole = path.read_bytes()
         damage(path)
         assert copied.damaged_files(), name
@@ -107,7 +121,8 @@ def test_damage_of_a_run_does_not_block_those_that_share_its_training(
 
 
 def test_a_torn_training_without_a_checksum_does_not_block_either(copied, summarizer, caplog):
-    (copied.path / "SHA256SUMS").unlink()
+    (copied.path / "SHA256SUMS").unlink()  # as an earlier version left a run
+    copied.done.write_text(json.dumps({"run_id": copied.run_id}))
     cut(copied.training)
     executed(compose_run([*summarizer, "decoding.beam_size=1"]))
     assert any(str(copied.training) in message for message in caplog.messages)
@@ -147,6 +162,74 @@ def test_the_published_record_is_written_again_where_it_is_missing_or_damaged(
     damage(published)
     assert main(["runs", "remove", "state=done", f"results_dir={results}", "--yes"]) == 0
     assert (published.read_bytes(), copied.path.exists()) == (kept, False)
+
+
+def test_a_run_is_removed_only_if_its_record_is_kept(copied, capsys):
+    results = copied.path.parents[2]
+    published = record_path(results, "demo", copied.run_id)
+    published.unlink()
+    statistics_path(results, "demo", copied.run_id).unlink()
+    flip(copied.record)
+    command = ["runs", "remove", "state=done", f"results_dir={results}", "--yes"]
+    assert main(command) == 0
+    assert copied.path.exists()
+    assert f"{copied.run_id} kept" in capsys.readouterr().err
+    flip(copied.record)
+    flip(copied.statistics)
+    whole = copied.read_record()
+    assert main(command) == 0
+    assert not copied.path.exists()
+    assert read_record(published) == whole
+    assert read_statistics(*copied.place) == {}
+
+
+def test_of_two_copies_the_one_that_finished_last_counts_with_its_statistics(copied, summarizer):
+    results, own = copied.path.parents[2], copied.read_record()
+    published, kept = record_path(*copied.place), statistics_path(*copied.place)
+    (name, rows), *_ = copied.read_statistics().items()
+    other = {name: rows + 1}
+    for finished, newer in (("2020", False), ("2036", True)):  # of another machine
+        theirs = replace(own, commit="other", finished=finished)
+        published.write_text(theirs.to_json() + "\n")
+        write_arrays(kept, other)
+        assert read_records(results, "demo") == [theirs if newer else own]
+        shown = describe(results, copied.run_id)
+        assert (shown["environment"]["commit"] == "other") == newer
+        np.testing.assert_array_equal(read_statistics(*copied.place)[name], rows + newer)
+        assert execute(locate(compose_run(summarizer))).status == "skipped"
+        assert read_record(published) == (theirs if newer else own)
+        np.testing.assert_array_equal(read_arrays(kept)[name], rows + newer)
+    copied.done.unlink()  # its new statistics belong to no record yet
+    np.testing.assert_array_equal(read_statistics(*copied.place)[name], rows + 1)
+
+
+def test_the_folder_of_another_run_is_not_done(copied, summarizer, caplog):
+    """Neither its numbers nor its weights pass as those of the run whose place it takes."""
+    settings = compose_run([*summarizer, "seed=2"])
+    other = locate(settings)
+    before = read_record(record_path(*copied.place))
+    shutil.copytree(copied.path, other.folder.path)
+    assert read_records(copied.path.parents[2], "demo") == [before]
+    assert read_statistics(*other.folder.place) == {}
+    command = ["runs", "remove", f"run_id={other.run_id}", "--yes"]
+    assert main([*command, f"results_dir={copied.path.parents[2]}"]) == 0
+    assert other.folder.path.exists()
+    assert execute(other).status == "done"
+    assert str(other.folder.path) in caplog.text
+    record = other.folder.read_record()
+    assert (record.run_id, record.seed) == (other.run_id, 2)
+    assert other.folder.damaged_files() == []
+    weights = [one.model.read_bytes() for one in (copied, other.folder)]
+    assert weights[0] != weights[1]
+    assert read_record(record_path(*copied.place)) == before
+
+
+def test_a_lost_manifest_is_damage(copied, summarizer):
+    before = untimed(copied.read_record())
+    (copied.path / "SHA256SUMS").unlink()
+    assert execute(locate(compose_run(summarizer))).status == "done"
+    assert copied.damaged_files() == []
+    assert untimed(copied.read_record()) == before
 
 
 def test_a_run_with_a_damaged_record_can_be_removed(copied):

@@ -225,7 +225,7 @@ def test_the_advice_for_removed_weights_trains_them(folder, tmp_path):
 @pytest.mark.parametrize("name", ["config.yaml", "preparation.json", "model.safetensors"])
 @pytest.mark.parametrize("checksums", [True, False])
 def test_a_damaged_file_of_a_copied_folder_is_named(folder, tmp_path, capsys, name, checksums):
-    left = [] if checksums else ["SHA256SUMS"]
+    left = [] if checksums else ["SHA256SUMS", "DONE"]
     copied = shutil.copytree(
         folder.path, tmp_path / "copied", ignore=shutil.ignore_patterns("lock", *left)
     )
@@ -248,7 +248,7 @@ def test_a_damaged_file_of_a_copied_folder_is_named(folder, tmp_path, capsys, na
     ],
 )
 def test_a_preparation_that_no_run_wrote_is_named(folder, tmp_path, changes, named):
-    ignored = shutil.ignore_patterns("lock", "SHA256SUMS")
+    ignored = shutil.ignore_patterns("lock", "SHA256SUMS", "DONE")
     copied = RunFolder(shutil.copytree(folder.path, tmp_path / "copied", ignore=ignored))
     copied.write_preparation({} if changes is None else copied.read_preparation() | changes)
     with pytest.raises(ResultsError, match=named) as caught:
