@@ -136,7 +136,9 @@ class RunFolder:
         """Delete weights and checkpoint, also from the manifest; return the bytes that it frees."""
         removed = [path for path in (self.model, self.checkpoint) if path.exists()]
         manifest, freed = self.path / MANIFEST, sum(path.stat().st_size for path in removed)
-        if removed and self.done.exists() and manifest.exists():
+        # The checksum of a damaged manifest stays as it is, so that the damage is noticed.
+        whole = not {MANIFEST, self.done.name} & {*self.damaged_files([])}
+        if removed and self.done.exists() and manifest.exists() and whole:
             names = tuple(f"  {path.name}\n" for path in removed)
             lines = manifest.read_text(encoding="utf-8").splitlines(keepends=True)
             left = "".join(one for one in lines if not one.endswith(names))
@@ -374,11 +376,11 @@ def publish(results_dir: Path, record: Record) -> Path:
             own = folder.statistics.read_bytes()
     except DamagedFileError as error:
         _log.warning("%s; the record is kept without it", error)
-    if own:
-        atomic_write_bytes(statistics, own)
-    elif before != record:  # those of another record must not be tested with these values
+    if before != record:  # statistics of another record must never be tested with these values
         statistics.unlink(missing_ok=True)
     atomic_write_text(path, record.to_json() + "\n")
+    if own:
+        atomic_write_bytes(statistics, own)
     return path
 
 
@@ -423,15 +425,18 @@ def read_statistics(results_dir: Path, scale: str, run_id: str) -> dict[str, Arr
         ResultsError: the file is damaged.
     """
     place = results_dir, scale, run_id
-    copies, _ = _copies(place)
-    last, found = _last(copies), dict[str, Array]()
-    if last is None:
-        return {}
-    if copies.get("own") == last:
-        found = run_folder(*place).read_statistics()
-    if not found and copies.get("published") == last and statistics_path(*place).exists():
-        found = files.read_arrays(statistics_path(*place))
-    return found
+    copies, kept = _copies(place)[0], statistics_path(*place)
+    last, problem = _last(copies), None
+    if last is not None and copies.get("published") == last and kept.exists():
+        try:
+            return files.read_arrays(kept)
+        except (DamagedFileError, ResultsError) as error:
+            problem = error
+    if last is not None and copies.get("own") == last:  # of two equal records either has the same
+        return run_folder(*place).read_statistics()
+    if problem is not None:
+        raise problem
+    return {}
 
 
 def read_records(results_dir: Path, scale: str) -> list[Record]:

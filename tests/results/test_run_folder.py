@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from repro.checksums import MANIFEST
 from repro.results import Record, ResultsError, RunFolder, find_run, list_runs, publish, run_folder
 from repro.results.files import read_object
 
@@ -223,3 +224,14 @@ def test_a_run_is_whole_without_the_weights_that_were_removed(folder):
     assert folder.remove_weights() == 2
     assert folder.damaged_files() == []
     assert read_object(folder.done)["summary"] == {"kept": 1}
+
+
+def test_the_removal_of_weights_hides_no_damage(folder):
+    folder.path.mkdir(parents=True)
+    folder.write_training({})
+    folder.model.write_bytes(b"..")
+    folder.mark_done({})
+    with (folder.path / MANIFEST).open("a") as stream:
+        stream.write("0" * 64 + "  more\n")
+    assert folder.remove_weights() == 2
+    assert folder.damaged_files() == [MANIFEST]

@@ -203,6 +203,19 @@ def test_of_two_copies_the_one_that_finished_last_counts_with_its_statistics(cop
     np.testing.assert_array_equal(read_statistics(*copied.place)[name], rows + 1)
 
 
+def test_statistics_of_either_of_two_equal_copies_serve(copied):
+    (name, rows), *_ = copied.read_statistics().items()
+    for path in (statistics_path(*copied.place), copied.statistics):
+        whole = path.read_bytes()
+        cut(path)
+        np.testing.assert_array_equal(read_statistics(*copied.place)[name], rows)
+        path.write_bytes(whole)
+    cut(statistics_path(*copied.place))
+    copied.done.unlink()
+    with pytest.raises(ResultsError, match=r"statistics"):
+        read_statistics(*copied.place)
+
+
 def test_the_folder_of_another_run_is_not_done(copied, summarizer, caplog):
     """Neither its numbers nor its weights pass as those of the run whose place it takes."""
     settings = compose_run([*summarizer, "seed=2"])
