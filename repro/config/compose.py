@@ -505,6 +505,7 @@ def _typed(group: str, node: DictConfig, kind: Any, composed: DictConfig) -> Dic
     likely = OmegaConf.get_type(composed)
     best = min(fitting, key=lambda one: (len(sizes[one]), one is not likely))
     found = OmegaConf.structured(best)
+    found.merge_with(getattr(best, "added", {}))  # what a run from before the setting computed
     found.merge_with(node)
     return cast(DictConfig, found)
 

@@ -5,9 +5,11 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from hashlib import sha256
+from pathlib import PurePath
 from typing import Any
 
 from repro.config.schema import RunConfig
+from repro.config.schema.registry import added_settings
 from repro.version import NUMERIC_EPOCH
 
 NUISANCE = frozenset({"hardware", "logger", "data_dir", "results_dir", "fail_fast", "name"})
@@ -25,6 +27,9 @@ def changes_numbers(override: str) -> bool:
 DISPLAYED = (("training", "checkpoint_minutes"), ("task", "shown"))
 """Settings of other groups that do not say what is computed: when to save, what to keep for
 figures."""
+
+UNORDERED = (("task", "languages"),)
+"""Lists of which the corpus reads the members in an order of its own."""
 
 REMOVED = {("loss", "label_smoothing"): 0.0, ("decoding", "replace_unknown"): False}
 """Settings of earlier versions, with the only value that a run of today can have had."""
@@ -63,14 +68,25 @@ def settings(run: RunConfig) -> dict[str, Any]:
 def without_nuisance(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a run that may change its numbers, from all or from recorded ones.
 
-    Runs of one seed, epoch and corpus compute the same if and only if these are equal.
+    Runs of one seed, epoch and corpus compute the same if and only if these are equal. A setting
+    that was added since counts from the first value on that no earlier run can have had.
     """
-    left = {key: value for key, value in content.items() if key not in NUISANCE}
-    unread = {**dict.fromkeys(DISPLAYED, ...), **REMOVED, ("training", "graphs"): "off"}
+    left = {
+        key: dict(value) if isinstance(value, Mapping) else value
+        for key, value in content.items()
+        if key not in NUISANCE
+    }
+    groups = {key: value for key, value in left.items() if isinstance(value, dict)}
+    unread = {**dict.fromkeys(DISPLAYED, ...), **REMOVED, **added_settings()}
     for (group, name), value in unread.items():
-        found = left.get(group)
-        if isinstance(found, Mapping) and name in found and value in (..., found[name]):
-            left[group] = {key: one for key, one in found.items() if key != name}
+        found = groups.get(group, {})
+        if name in found and value in (..., found[name]):
+            del found[name]
+    for group, name in UNORDERED:
+        if isinstance(groups.get(group, {}).get(name), list):
+            groups[group][name] = sorted(groups[group][name])
+    if isinstance(folder := groups.get("data", {}).get("folder"), str):
+        groups["data"]["folder"] = PurePath(folder).name  # the fingerprint tells what is in it
     return left
 
 
@@ -85,4 +101,5 @@ def flattened(content: Mapping[str, Any], separator: str = ".") -> dict[str, Any
 
 def _digest(content: dict[str, object]) -> str:
     text = json.dumps(content, sort_keys=True, ensure_ascii=True)
+    text = re.sub(r"(?<=[ \[])-0\.0(?=[,\]}])", "0.0", text)  # equal, as numbers are compared
     return sha256(text.encode()).hexdigest()[:12]

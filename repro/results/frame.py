@@ -2,12 +2,12 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from repro.config.identity import without_nuisance
+from repro.config.identity import flattened, without_nuisance
 from repro.config.loading import declared_name
 from repro.config.paths import default_results_dir
 from repro.errors import ResultsError
@@ -126,13 +126,25 @@ def parse_filter(text: str) -> tuple[str, set[str]]:
 def varying(records: Sequence[Record]) -> list[str]:
     """Return the names of the settings with several values among the runs that have them.
 
-    A run lacks a setting if another choice of its group, or an earlier version, did not have it.
-    Those of :data:`FIRST` come first, and in each group the choice, then α.
+    A run may lack a setting that another choice of its group has. One that lacks it with the same
+    choice, as of an earlier version, has another value. Those of :data:`FIRST` come first, and in
+    each group the choice, then α.
     """
-    values: dict[str, set[str]] = {}
-    for one in records:
-        for name, value in (one.settings | {"seed": one.seed, "scale": one.scale}).items():
+    values, having = dict[str, set[str]](), dict[str, set[tuple[str, str]]]()
+    runs = [one.settings | {"seed": one.seed, "scale": one.scale} for one in records]
+
+    def chosen(run: Mapping[str, Any], name: str) -> tuple[str, str]:
+        group = name.partition(".")[0]
+        return text_of(run.get("task.name")), text_of(run.get(f"{group}.name"))
+
+    for run, one in zip(runs, records, strict=True):
+        for name, value in run.items():
             values.setdefault(name, set()).add(text_of(value))
+        for name in flattened(without_nuisance(one.config)):
+            having.setdefault(name, set()).add(chosen(run, name))
+    for name, found in having.items():
+        if any(name not in run and chosen(run, name) in found for run in runs):
+            values[name].add("")
     names = [name for name, found in values.items() if len(found) > 1 and name != "scale.name"]
     order = (*FIRST, *(name.partition(".")[0] for name in names))
     leading = ("name", "alpha")

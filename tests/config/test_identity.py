@@ -1,7 +1,16 @@
+from dataclasses import asdict
+
 import pytest
 
 from repro.config.compose import compose_run
-from repro.config.identity import changes_numbers, ensemble_id, run_id, settings, training_id
+from repro.config.identity import (
+    changes_numbers,
+    ensemble_id,
+    run_id,
+    settings,
+    training_id,
+    without_nuisance,
+)
 from repro.tasks.nmt import SPEC
 from repro.version import NUMERIC_EPOCH
 
@@ -52,8 +61,30 @@ def test_writing_out_a_default_changes_nothing():
 
 
 def test_a_folder_has_one_identity_however_it_is_written():
-    assert len({identity(f"data.folder={one}") for one in ("mine", "./mine", "mine/")}) == 1
-    assert identity("data.folder=/mine") != identity("data.folder=mine")
+    spellings = ("mine", "./mine", "mine/", "/elsewhere/mine", "../other/mine")
+    assert len({identity(f"data.folder={one}") for one in spellings}) == 1
+    assert identity("data.folder=mine") != identity("data.folder=yours")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("task.languages=[b,a]", "task.languages=[a,b]"),
+        ("training.weight_decay=-0.0", "training.weight_decay=0"),
+        ("training.learning_rate=1e-3", "training.learning_rate=0.0010"),
+    ],
+)
+def test_two_spellings_of_one_computation_have_one_identity(one, other):
+    assert identity(one) == identity(other)
+    assert settings(compose_run([*BASE, one])) == settings(compose_run([*BASE, other]))
+
+
+def test_a_setting_that_is_added_leaves_identities_as_they_were():
+    config = compose_run(["task=morphology"])
+    recorded = asdict(config)
+    del recorded["training"]["graphs"]  # by a version that did not have it
+    assert without_nuisance(recorded) == settings(config)
+    assert without_nuisance(recorded) != settings(compose_run(["training.graphs=auto"]))
 
 
 def training(*overrides: str) -> str:

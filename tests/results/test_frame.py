@@ -88,12 +88,16 @@ def test_a_pivot_aggregates_over_the_other_settings(results):
         pivoted(load(results), ["seed", "test/accuracy"], "test/accuracy")
 
 
-def test_a_setting_that_some_runs_do_not_have_is_no_difference(make_record):
+def test_a_setting_that_a_run_lacks_is_a_difference_from_runs_of_the_same_choice(make_record):
     without = make_record(config={"mapping": {"name": "softmax"}, "training": {"patience": 2}})
-    with_one = make_record(
-        config={"mapping": {"name": "softmax", "gamma": 1.0}, "training": {"patience": None}}
+    other = make_record(
+        config={"mapping": {"name": "fusedmax", "gamma": 1.0}, "training": {"patience": None}}
     )
-    assert varying([without, with_one]) == ["training.patience"]
+    assert varying([without, other]) == ["mapping.name", "training.patience"]
+    same = make_record(
+        config={"mapping": {"name": "softmax", "gamma": 1.0}, "training": {"patience": 2}}
+    )
+    assert varying([without, same]) == ["mapping.gamma"]
 
 
 def test_a_pivot_keeps_scales_and_corpora_apart_and_drops_runs_without_the_metric(

@@ -19,7 +19,7 @@ from repro.config.planning import plan_runs
 from repro.evaluation.sufficient_statistics import ratios
 from repro.report.explore import print_comparison
 from repro.results import Record, all_records, publish, run_folder
-from repro.results.frame import load, pivoted, selected, text_of
+from repro.results.frame import load, pivoted, selected, text_of, varying
 from repro.runs.device import choose_device, describe_device
 from repro.runs.environment import processor
 from repro.runs.plan import LEAST_MINUTES, plan
@@ -385,6 +385,20 @@ def test_runs_of_two_epochs_are_compared_without_a_test(results, capsys):
         accuracy = json.loads(capsys.readouterr().out)["metrics"]["test/accuracy"]
         assert accuracy["differences"] == [0, -45]
         assert (accuracy["tests"][1] is not None) == tested
+
+
+def test_a_pivot_says_that_runs_lack_a_setting(results, make_record, capsys):
+    """As after a version that added it: one seed is no two runs without a word."""
+    known = {one.run_id: one for one in all_records(results)}["entmax-1"]
+    config = {**known.config, "mapping": {"name": "entmax", "power": 0.5}}
+    publish(results, replace(known, run_id="again", config=config))
+    where = f"results_dir={results}"
+    assert main(["results", "--pivot", "mapping,seed", "--metric", "test/accuracy", where]) == 0
+    assert capsys.readouterr().err == "averages over mapping.power\n"
+    publish(
+        results, replace(known, run_id="third", config=known.config | {"mapping": {"name": "x"}})
+    )
+    assert "mapping.name" in varying(all_records(results))
 
 
 def test_a_pivot_keeps_signatures_apart(results, capsys):

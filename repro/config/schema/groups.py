@@ -41,7 +41,7 @@ class DataConfig:
         if self.folder == "":
             raise ConfigError("data.folder is ''; expected a folder, or null")
         if self.folder is not None:
-            self.folder = os.path.normpath(self.folder)  # a part of the run's identity
+            self.folder = os.path.normpath(self.folder)
             self.generated = False
             self.corpus = re.sub(r"[^\w.-]+|^\W+", "-", Path(self.folder).name).strip("-.") or "own"
 

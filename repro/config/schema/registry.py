@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from pkgutil import iter_modules
 from types import ModuleType
@@ -41,6 +41,29 @@ def registered_schemas() -> dict[str, dict[str, type]]:
                 names = ", ".join(sorted(twice))
                 raise ConfigError(f"{module.__name__}: {group} has a schema named {names} already")
             found[group] |= options
+    return found
+
+
+@cache
+def added_settings() -> dict[tuple[str, str], Any]:
+    """Map settings that were added to a schema, by group and key, to what earlier runs computed.
+
+    A schema names them in its class variable ``added``: with this value a run keeps the identity
+    that it had before.
+
+    Raises:
+        ConfigError: two schemas of a group give a key different values, or name no field of theirs.
+    """
+    found: dict[tuple[str, str], Any] = {}
+    for group, schemas in registered_schemas().items():
+        for name, schema in schemas.items():
+            for key, value in getattr(schema, "added", {}).items():
+                known = {field.name for field in fields(schema)}
+                if key not in known or found.setdefault((group, key), value) != value:
+                    raise ConfigError(
+                        f"schema {name} of {group}: added has {key!r} with {value!r}; expected a "
+                        "field, with one value in all schemas of the group"
+                    )
     return found
 
 

@@ -1,6 +1,7 @@
 """Training: ``conf/training``, the same keys for every task."""
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from omegaconf import MISSING
 
@@ -14,6 +15,8 @@ SCHEDULES = ("decay_if_loss_increases", "decay_if_not_best", "decay_after_epoch"
 @dataclass
 class TrainingConfig:
     """Optimizer, schedule and stopping."""
+
+    added: ClassVar[dict[str, Any]] = {"graphs": "off"}
 
     learning_rate: float = number("(0, inf)")  # base learning rate
     decay: float = number("(0, 1]")  # factor by which the `schedule` multiplies the learning rate
