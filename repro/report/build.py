@@ -75,6 +75,10 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
             texts = {"md": markdown, "tex": latex, "csv": csv_table(section.table)}
             for suffix, text in texts.items():
                 write_if_changed(table_path(results_dir, scale, name, suffix), text.encode())
+    for absent in document.absent:
+        if not absent.exceptional:  # else its tables are those of settings that it had before
+            for suffix in ("md", "tex", "csv"):
+                table_path(results_dir, scale, absent.name, suffix).unlink(missing_ok=True)
     folder = scale_dir(results_dir, scale)
     for path in (folder / "sweeps").glob("*.*"):
         if path.suffix in (".svg", ".html") and not path.with_suffix(".json").exists():

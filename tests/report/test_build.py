@@ -81,6 +81,13 @@ def test_the_same_input_gives_the_same_bytes(archive, results):
     assert written(results) == first
 
 
+def test_tables_of_an_artefact_without_results_go(archive, results):
+    build_report(archive)
+    assert "demo/tables/paper2020/table9.tex" in written(results)
+    build_report(Archive(results, "demo"))  # its settings have changed: none of the runs fits
+    assert not {name for name in written(results) if "table9" in name}
+
+
 def test_what_was_not_run_is_one_line_with_the_reason_if_there_is_another(tmp_path, known):
     html = build_report(Archive(tmp_path, "full")).read_text(encoding="utf-8")
     assert set(written(tmp_path)) == {"full/report.html", "full/report.md"}
