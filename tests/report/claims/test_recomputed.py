@@ -76,6 +76,11 @@ def may_fit(settings: Mapping[str, Any], overrides: Sequence[str]) -> bool:
     return all(settings.get(key, ...) in (..., parsed(text)) for key, text in last.items())
 
 
+def unordered(value: Any) -> Any:
+    """Sort a list: corpora read languages in an order of their own."""
+    return sorted(value, key=str) if isinstance(value, list) else value
+
+
 @cache
 def parsed(text: str) -> Any:
     return yaml.safe_load(text)
@@ -93,7 +98,7 @@ def runs(scale: str, artefact: str, row: str, column: str) -> list[dict[str, Any
     overrides = [*experiment.base, f"scale={scale}", *plan, *own, *further[0]]
     if not any(may_fit(one["flat"], overrides) for one in records(scale)):
         return []  # composing takes a tenth of a second
-    wanted = planned(overrides).settings
+    wanted = {key: unordered(one) for key, one in planned(overrides).settings.items()}
     tune = experiment.tuning_of(row)
     for key in ("seed", *([tune.key] if tune else [])):
         del wanted[key]
@@ -102,7 +107,7 @@ def runs(scale: str, artefact: str, row: str, column: str) -> list[dict[str, Any
         for one in records(scale)
         if one["kind"] == "run"
         and one["seed"] in seeds
-        and all(one["flat"].get(key, ...) == value for key, value in wanted.items())
+        and all(unordered(one["flat"].get(key, ...)) == value for key, value in wanted.items())
     ]
     fitting.sort(key=lambda one: (one["epoch"], one["finished"], one["run_id"]))
     by_run = {(one["seed"], one["flat"][tune.key] if tune else None): one for one in fitting}
