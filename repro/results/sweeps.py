@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import re
 import shlex
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,8 @@ from repro.results.files import read_object
 from repro.results.labels import counted
 from repro.results.layout import scale_dir
 from repro.results.record import from_dict
+
+_log = logging.getLogger(__name__)
 
 SEED = "seed"
 _HYDRA = re.compile(r"hydra[./]")
@@ -119,14 +122,22 @@ def write_sweep(results_dir: Path, sweep: Sweep) -> Path:
 def read_sweeps(results_dir: Path, scale: str, name: str | None = None) -> list[Sweep]:
     """Read the sweeps of one scale: all, sorted by name, or the one with this name.
 
+    Other files that are malformed are left out and named in a warning.
+
     Raises:
-        ResultsError: a file is malformed, or there is no sweep of this name.
+        ResultsError: the file of this name is malformed, or there is none.
     """
-    paths = sorted((scale_dir(results_dir, scale) / "sweeps").glob("*.json"))
-    found = [from_dict(Sweep, read_object(path), str(path)) for path in paths]
-    for one, path in zip(found, paths, strict=True):
-        if path != sweep_path(results_dir, one.scale, one.name, "json"):
-            raise ResultsError(f"{path}: belongs to sweep {one.name!r} at {one.scale!r} scale")
+    found = list[Sweep]()
+    for path in sorted((scale_dir(results_dir, scale) / "sweeps").glob("*.json")):
+        try:
+            one = from_dict(Sweep, read_object(path), str(path))
+            if path != sweep_path(results_dir, one.scale, one.name, "json"):
+                raise ResultsError(f"{path}: belongs to sweep {one.name!r} at {one.scale!r} scale")
+            found.append(one)
+        except ResultsError as error:
+            if path.stem == name:
+                raise
+            _log.warning("%s; left out", error)
     if name is None:
         return found
     if name not in (names := [one.name for one in found]):

@@ -119,6 +119,7 @@ def test_a_sweep_keeps_what_its_overrides_read(monkeypatch):
 @pytest.mark.parametrize(
     "damage",
     [
+        lambda good: "",
         lambda good: "{",
         lambda good: "[]",
         lambda good: '{"name": "x"}',
@@ -133,9 +134,15 @@ def test_a_sweep_keeps_what_its_overrides_read(monkeypatch):
         lambda good: json.dumps(good).replace("repro", "\\ud83d"),
     ],
 )
-def test_a_malformed_file_is_named(tmp_path, damage):
+def test_a_malformed_file_is_named_and_hides_no_other_sweep(tmp_path, damage, caplog):
+    good = swept(RUNS[:2], ["a", "b"], "demo", "good")
+    write_sweep(tmp_path, good)
     path = write_sweep(tmp_path, swept(RUNS, ["a", "b", "c", "d"], "demo", "bad"))
     damaged = damage(json.loads(path.read_text()))
     path.write_text(damaged if isinstance(damaged, str) else json.dumps(damaged))
     with pytest.raises(ResultsError, match=r"bad\.json"):
-        read_sweeps(tmp_path, "demo")
+        read_sweeps(tmp_path, "demo", "bad")
+    assert not caplog.messages
+    assert read_sweeps(tmp_path, "demo") == read_sweeps(tmp_path, "demo", "good") == [good]
+    assert all(one.startswith(str(path)) for one in caplog.messages)
+    assert [one.endswith("; left out") for one in caplog.messages] == [True, True]
