@@ -43,6 +43,7 @@ class TrainingProgress:
     finished: bool = False  # whether the schedule has ended
     # Seconds, symbols and tallies of the first update of each session, which compiles kernels.
     warm_up: dict[str, float] = field(default_factory=dict)
+    first_updates: list[list[float]] = field(default_factory=list)  # step and seconds of each
     # What describes the sessions that trained, each description once; empty if none was given.
     sessions: list[dict[str, str]] = field(default_factory=list)
 
@@ -69,7 +70,7 @@ class TrainingProgress:
         With at least three rows of ``history`` there is also ``speed_gain``: updates per second
         between the last two rows, divided by those between the first two. Warm-ups are left out,
         unless there is nothing else: the time of an epoch is the number of its symbols divided by
-        the symbols per second.
+        the symbols per second. ``speed_gain`` needs other updates between either pair of rows.
         """
         spent = {"seconds": self.seconds, "symbols": self.symbols, **self.tally}
         timed = {key: value - self.warm_up.get(key, 0.0) for key, value in spent.items()}
@@ -85,11 +86,19 @@ class TrainingProgress:
         if len(self.history) >= 3:
             # The time before the first row includes the warm-up and is left out.
             second, last = (
-                (row["seconds"] - before["seconds"]) / (row["step"] - before["step"])
-                for before, row in (self.history[:2], self.history[-2:])
+                self._seconds_per_update(*pair) for pair in (self.history[:2], self.history[-2:])
             )
-            speeds["speed_gain"] = second / max(last, 1e-9)
+            if second is not None and last is not None:
+                speeds["speed_gain"] = second / max(last, 1e-9)
         return speeds
+
+    def _seconds_per_update(
+        self, before: Mapping[str, Any], row: Mapping[str, Any]
+    ) -> float | None:
+        """Return the time of an update between two rows without first ones; None if all are."""
+        first = [spent for n, spent in self.first_updates if before["step"] < n <= row["step"]]
+        updates = row["step"] - before["step"] - len(first)
+        return (row["seconds"] - before["seconds"] - sum(first)) / updates if updates else None
 
 
 def save_checkpoint(path: Path, progress: TrainingProgress, state: dict[str, Any]) -> None:

@@ -256,6 +256,7 @@ class Fit(Generic[BatchT]):
         spent = {"seconds": progress.seconds - seconds, "symbols": progress.symbols - symbols}
         spent |= self.task.tally
         progress.warm_up = {key: warm_up.get(key, 0.0) + n for key, n in spent.items()}
+        progress.first_updates.append([progress.step, spent["seconds"]])
 
     def _end_interval(self, batches: int) -> None:
         """Add a row to the history, after a validation if due, and apply the schedule."""

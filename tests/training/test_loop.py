@@ -349,6 +349,51 @@ def test_the_gain_in_speed_compares_the_last_row_with_the_second(seconds, steps,
     assert progress.speeds().get("speed_gain") == pytest.approx(gain)
 
 
+def test_the_gain_in_speed_leaves_out_the_first_update_of_each_process(tmp_path, monkeypatch):
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("repro.training.loop.time", SimpleNamespace(monotonic=lambda: clock.now))
+
+    class Timed(Regression):
+        """Task whose updates take 7 s in the second epoch, 3 s in the last and 90 s at first."""
+
+        def batches(self, epoch: int) -> list[Tensor]:
+            self.seconds = [9.0, 7.0, 5.0, 5.0, 5.0, 3.0][epoch]
+            return super().batches(epoch)
+
+        def loss(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+            found = super().loss(batch)
+            clock.now += self.seconds if self.updates > 1 else 90.0
+            return found
+
+    assert run(Timed(), tmp_path / "whole").speeds()["speed_gain"] == pytest.approx(7 / 3)
+    for name, stops in {"second": [7], "last": [27], "both": [5, 2, 16, 3]}.items():
+        for stop_at in stops:  # updates in each session
+            killed = Timed()
+            killed.stop_at = stop_at
+            with pytest.raises(RuntimeError, match="killed"):
+                run(killed, tmp_path / name)
+        progress = run(Timed(), tmp_path / name)
+        assert progress.speeds()["speed_gain"] == pytest.approx(7 / 3)
+        assert len(progress.first_updates) == len(stops) + 1
+
+
+@pytest.mark.parametrize(
+    ("first", "gain"),
+    [
+        ([], 2.0),  # progress of earlier versions
+        ([[1, 6.0]], 2.0),
+        ([[1, 6.0], [3, 4.0]], 8 / 3),
+        ([[1, 6.0], [3, 4.0], [4, 8.0]], None),
+        ([[5, 2.0], [6, 2.0]], None),
+    ],
+)
+def test_the_gain_in_speed_needs_updates_that_compile_nothing(first, gain):
+    rows = [{"seconds": s, "step": n} for s, n in [(8.0, 2), (20.0, 4), (26.0, 6)]]
+    content = {"step": 6, "seconds": 26.0, "symbols": 10, "history": rows}
+    progress = TrainingProgress.of({**content, "first_updates": first} if first else content)
+    assert progress.speeds().get("speed_gain") == pytest.approx(gain)
+
+
 def test_the_speed_of_a_single_update_counts_it(tmp_path):
     progress = run(Compiling(), tmp_path, max_steps=1)
     assert progress.speeds()["tokens_per_second"] == pytest.approx(4 / progress.seconds)
