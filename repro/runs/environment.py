@@ -1,19 +1,23 @@
 """Environment of a run: memory, processor, versions, commit."""
 
+import json
 import os
 import platform
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
-from repro.config.paths import in_checkout
+from repro.checksums import sha256_of_file
+from repro.config.paths import extension_dirs, in_checkout
 from repro.config.schema import RunConfig
 from repro.errors import UserError
 from repro.version import __version__
 
+_ROOT = Path(__file__).resolve().parents[2]
 _LIBRARIES = ("torch", "numpy", "hydra-core", "safetensors")
 _ALLOCATION = re.compile(r"allocate (\d[\d.]*) ?(bytes|\wiB)|bad_alloc|size calculation overflowed")
 """Messages of failed allocations of PyTorch and NumPy; the first form says of how much."""
@@ -113,12 +117,29 @@ def describe_versions() -> str:
 
 
 def source_commit() -> str:
-    """Return the commit, with ``+changes`` if files differ; without a checkout, the version."""
+    """Return the commit, with ``+changes`` if files differ; without a checkout, the version.
+
+    ``with extensions`` and the beginning of a SHA-256 follow if there are modules or settings of
+    extensions: the digest depends on their contents and names, not on the place of the folders.
+    """
+    files = sorted(
+        (path.relative_to(folder).as_posix(), sha256_of_file(path))
+        for folder in extension_dirs()
+        if folder != _ROOT  # whose commit is known
+        for kind in ("repro/**/*.py", "conf/**/*.yaml")
+        for path in folder.glob(kind)
+    )
+    digest = sha256(json.dumps(files).encode()).hexdigest()[:12]
+    return _own_commit() + (f" with extensions {digest}" if files else "")
+
+
+def _own_commit() -> str:
+    """Return the commit of this package, or its version."""
     if not in_checkout():
         return f"v{__version__}"
 
     def git(*arguments: str) -> str:
-        command = ["git", "-C", str(Path(__file__).resolve().parents[2]), *arguments]
+        command = ["git", "-C", str(_ROOT), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:

@@ -1,9 +1,14 @@
 import logging
+import os
+import re
 
 import pytest
+from executed import executed
 
 from repro.config.compose import compose_run
+from repro.config.paths import conf_dir
 from repro.runs.device import warn_of_precision
+from repro.runs.environment import source_commit
 
 
 @pytest.mark.parametrize(
@@ -18,3 +23,35 @@ def test_bfloat16_on_a_processor_without_it_is_warned_of_once(
     with caplog.at_level(logging.WARNING):
         warn_of_precision(runs)
     assert len(caplog.records) == warned
+
+
+def test_the_commit_of_a_run_includes_the_code_and_settings_of_extensions(
+    tiny, tmp_path, monkeypatch
+):
+    monkeypatch.delenv("REPRO_EXTENSIONS", raising=False)
+    own = source_commit()
+    one, moved, two = (tmp_path / name for name in ("one", "moved", "two"))
+    model, choice = one / "repro" / "models" / "own_model.py", one / "conf" / "scale" / "own.yaml"
+    for path in (model, choice, two / "experiments" / "own" / "figure1.yaml"):
+        path.parent.mkdir(parents=True)
+
+    def commit(*folders):  # type: ignore[no-untyped-def]
+        monkeypatch.setenv("REPRO_EXTENSIONS", os.pathsep.join(map(str, folders)))
+        return source_commit()
+
+    assert commit(two) == commit(conf_dir().parent) == own
+    found = [own]
+    for path, text in ((model, "A = 1"), (model, "A = 2"), (choice, "a: 1"), (choice, "a: 2")):
+        path.write_text(text)
+        found.append(commit(one))
+        assert re.fullmatch(re.escape(own) + " with extensions [0-9a-f]{12}", found[-1])
+    assert len({*found}) == len(found)
+    (one / "README.md").write_text("changes no number")
+    choice.unlink()  # no scale of the package
+    assert commit(one) == found[2]
+    assert executed(compose_run(tiny)).read_record().commit == found[2]
+    one.rename(moved)
+    assert commit(two, moved) == commit(moved, two) == found[2]
+    model = moved / model.relative_to(one)
+    model.rename(model.with_stem("other_model"))
+    assert commit(moved) not in found
