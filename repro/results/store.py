@@ -411,6 +411,11 @@ def publish_again(folder: RunFolder, replace_newer: bool = False) -> None:
         publish(place[0], record)
 
 
+def current_record(folder: RunFolder) -> Record | None:
+    """Return the record of a run that counts (:func:`read_records`); None if there is none."""
+    return _last(_copies(folder.place)[0])
+
+
 def newer_record(folder: RunFolder) -> Record | None:
     """Return the published record if it finished later than that in the folder of the run."""
     copies, _ = _copies(folder.place)

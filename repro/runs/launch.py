@@ -39,6 +39,7 @@ from repro.config.paths import default_results_dir, extension_dirs
 from repro.errors import say
 from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.labels import counted
+from repro.results.store import current_record
 from repro.results.sweeps import Sweep, refuse_other_runs, swept, write_sweep
 from repro.runs.display import RunState, SweepDisplay, read_sweep
 from repro.runs.execute import RunFailedError, execute, monitored
@@ -379,11 +380,13 @@ def run_jobs(
 ) -> list[Outcome]:
     """Hand different runs to a launcher of Hydra and read from their folders how they ended.
 
-    A run that failed in an earlier round of this sweep is not started again. ``checked`` is that of
-    :func:`launch_jobs`.
+    A run that failed in an earlier round of this sweep is not started again. One whose folder was
+    removed after it was done, meanwhile, is done. ``checked`` is that of :func:`launch_jobs`.
     """
     folder = place_sweep(master, jobs)
     before = {job.run_id for job in jobs if job.folder.status == "done"}
+    # Records outlive folders: that of a run which is to be done again does not say that it was.
+    earlier = {job.run_id: current_record(job.folder) for job in jobs if job.run_id not in before}
     attempted = read_sweep(folder)["runs"]
     chosen = [job for job in jobs if job.run_id not in attempted or job.folder.status != "failed"]
     if isinstance(launcher, OwnLauncher):
@@ -395,7 +398,13 @@ def run_jobs(
         backend, settings = Backend(lambda _: launcher.launch(asked, 0), remote=True), {}
     if chosen:
         launch_jobs(backend, settings, chosen, folder, checked)
-    outcomes = [outcome_of(job, job.run_id in before) for job in jobs]
+    outcomes = []
+    for job in jobs:
+        outcome = outcome_of(job, job.run_id in before)
+        record = current_record(job.folder) if job.folder.status == "absent" else None
+        if record is not None and record != earlier.get(job.run_id):
+            outcome = job.outcome("skipped" if job.run_id in before else "done")
+        outcomes.append(outcome)
     if settings.get("detach", False):
         return outcomes
     # A run that ended without a word, for example on a full disk, could not mark its folder.
@@ -498,7 +507,8 @@ def list_artefacts(outcomes: Sequence[Outcome]) -> None:
         if outcome.status in ("done", "skipped"):
             scale = outcome.folder.parents[1]
             archive = archive_of(scale.parent, scale.name)
-            record = RunFolder(outcome.folder).read_record()
+            folder = RunFolder(outcome.folder)
+            record = current_record(folder) or folder.read_record()
             try:
                 found.update(archive.artefacts_of(record))
             except (ConfigError, OSError) as error:

@@ -17,8 +17,17 @@ from repro.cli import main
 from repro.results import Record, RunFolder, list_runs
 from repro.results.sweeps import read_sweeps
 from repro.runs import train
+from repro.runs.cleanup import remove, run_rows
+from repro.runs.execute import execute
 from repro.runs.job import Job, Outcome
-from repro.runs.launch import backend_of, launch_jobs, outcome_of, prepare_jobs, print_failures
+from repro.runs.launch import (
+    backend_of,
+    launch_jobs,
+    multirun,
+    outcome_of,
+    prepare_jobs,
+    print_failures,
+)
 from repro.runs.local import _Queue
 from repro.runs.locking import is_claimed
 from repro.training.checkpoint import load_checkpoint
@@ -277,6 +286,33 @@ def test_two_processes_share_the_runs_of_one_sweep(tiny, tmp_path):
     for answer in answers:  # each reports every run once, whoever did it
         ended = [line.split()[1] for line in answer.stderr.splitlines() if line[:6] == "  done"]
         assert sorted(ended) == sorted(run.run_id for run in runs)
+
+
+@pytest.mark.parametrize("kind", ["done before", "done", "never begun"])
+def test_a_run_whose_folder_is_removed_during_a_sweep_has_its_record(
+    tiny, tmp_path, monkeypatch, kind
+):
+    """As by another process, while the sweep waits for its last run."""
+    sweep = [*tiny, "training.max_steps=2", "seed=1,2"]
+    first, _ = prepare_jobs([[*sweep[:-1], f"seed={seed}"] for seed in (1, 2)])
+    if kind != "done":
+        assert execute(first).status == "done"
+    if kind == "never begun":  # with a record of earlier
+        remove([*run_rows(tmp_path, [])], weights=False)
+
+    def executed_and_removed(job, *rest):  # type: ignore[no-untyped-def]
+        if job.run_id == first.run_id:
+            return job.outcome("open") if kind == "never begun" else execute(job, *rest)
+        outcome = execute(job, *rest)
+        remove([row for row in run_rows(tmp_path, []) if row["run_id"] == first.run_id], False)
+        return outcome
+
+    monkeypatch.setattr("repro.runs.local.execute", executed_and_removed)
+    outcomes = multirun(sweep)
+    assert first.folder.status == "absent"
+    status = {"done before": "skipped", "done": "done", "never begun": "failed"}[kind]
+    assert [one.status for one in outcomes] == [status, "done"]
+    assert outcomes[0].error == ("the run did not finish" if status == "failed" else "")
 
 
 def test_what_a_killed_command_left_is_done_by_another(reproduction, tmp_path):
