@@ -189,10 +189,9 @@ def refuse_relabelled(
             if key == "name":
                 raise ConfigError(f"{text} names a sweep, which artefacts are not; leave it out")
             stated = all(key in one and _agree(value, one[key]) for one in every)
-            touched = [key] if key in places and not stated else []
-            if "." in key:  # a value for a group, such as null, replaces those of its keys
-                touched += [one for one in places if one.startswith(f"{key}.")]
-            if touched:
+            # A choice, or a value such as null, replaces those of the keys below as well.
+            touched = [one for one in places if f"{one}.".startswith(f"{key}.")]
+            if touched and not stated:
                 place = places[touched[0]]
                 choice = "choose --columns, or " if place == "in its columns" else ""
                 sets = f"{experiment.name} sets {touched[0]} {place}"

@@ -88,10 +88,11 @@ def plan(
         with naming_rows(every_run, extra):
             return compose_run([*overrides, *extra])
 
+    for name, experiment in experiments.items():  # before composing, which tells of their keys
+        refuse_relabelled(experiment, scale, planned[name], extra)
     first = next((run.overrides for run in every_run), (f"scale={scale}",))
     results_dir = composed(first).results_path
-    for name, experiment in experiments.items():
-        refuse_relabelled(experiment, scale, planned[name], extra)
+    for experiment in experiments.values():
         refuse_unknown_metrics(experiment)
     changes = dict.fromkeys(names, extra)
     corpora = corpora_at_hand(extra)

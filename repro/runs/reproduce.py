@@ -77,11 +77,12 @@ def reproduce(
     folders = [item for item in extra if parse_override(item).key_or_group == "results_dir"]
     with launcher_of([f"scale={scale}", *folders, *sweep], dry_run) as (launcher, master):
         work = _Work([load_experiment(name) for name in names], scale, columns)
+        for experiment in work.experiments:  # before composing, which tells of their keys
+            refuse_relabelled(experiment, scale, work.plans[experiment.name], extra)
         first = next((run.overrides for run in work.runs), (f"scale={scale}",))
         with naming_rows(work.runs, extra):
             results_dir = compose_run([*first, *extra]).results_path
         for experiment in work.experiments:
-            refuse_relabelled(experiment, scale, work.plans[experiment.name], extra)
             refuse_unknown_metrics(experiment)
             if experiment.drawing is not None:
                 figure_kind(experiment.drawing.name)  # refuses an unknown one

@@ -84,7 +84,8 @@ def test_seeds_that_a_tuned_cell_runs_later_count():
 def test_what_all_runs_state_and_what_base_and_scale_state_is_allowed():
     refuse("peters2019/figure5", "loss.alpha=1.50", "mapping.alpha=1.5", "seed=1", "seed=1")
     refuse("peters2019/table1", "hardware=cpu", "data_dir=data", "training.max_epochs=2")
-    refuse("peters2019/table1", "loss=softmax", "mapping=softmax")  # of the base
+    refuse("peters2019/table1", "loss=entmax", "mapping=entmax", "task=morphology")  # of the base
+    refuse("peters2019/table1", "model=morphology", "hardware=cpu")  # no label states a key of them
     refuse("peters2019/section4_1", "task.languages=[english]", scale="small")
     # Rows and columns with further settings of the scale.
     refuse("peters2019/table1", "training.learning_rate=0.01", scale="small")
@@ -95,12 +96,20 @@ def test_a_figure_of_the_library_has_no_labels():
     refuse("peters2019/figure3", "seed=7")
 
 
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("loss.alpha=1.5", "loss.alpha"),
+        ("mapping=softmax", "mapping.alpha"),  # a choice without the key that a label states
+        ("task=nmt", "task.setting"),
+    ],
+)
 @pytest.mark.parametrize("command", ["plan", "reproduce"])
-def test_commands_refuse_before_any_work(command, tmp_path, capsys):
+def test_commands_refuse_before_any_work(command, text, key, tmp_path, capsys):
     results = tmp_path / "results"
-    artefacts = ["peters2019/figure2", "peters2019/table1"]
-    assert main([command, *artefacts, "loss.alpha=1.5", f"results_dir={results}"]) == 2
+    artefacts = ["peters2019/figure3", "peters2019/table1"]
+    assert main([command, *artefacts, text, f"results_dir={results}"]) == 2
     printed = capsys.readouterr().err
-    assert printed.startswith("repro: loss.alpha=1.5: peters2019/table1 sets loss.alpha")
+    assert printed.startswith(f"repro: {text}: peters2019/table1 sets {key} in its ")
     assert printed.count("\n") == 1
     assert not results.exists()
