@@ -266,6 +266,23 @@ def test_a_model_whose_settings_extend_the_translator_s_has_fertilities():
     assert isinstance(replace(run, model=Mine(**vars(run.model))).model, Mine)
 
 
+@pytest.mark.parametrize(
+    ("task", "data", "accepted"),
+    [
+        ("morphology", "translation", ["morphology"]),
+        ("summarization", "translation data.source=a data.target=b", ["sumdata"]),
+        ("nmt", "sumdata", ["translation"]),
+    ],
+)
+def test_the_choices_of_data_in_a_message_are_those_that_the_task_accepts(task, data, accepted):
+    with pytest.raises(ConfigError) as caught:
+        compose_run([f"task={task}", *f"data={data}".split()])
+    _, _, listed = str(caught.value).partition("choose data= one of ")
+    assert listed.split(", ") == accepted
+    for choice in accepted:
+        compose_run([f"task={task}", f"data={choice}"])
+
+
 @pytest.mark.parametrize("value", ["[ü]", "[ü,a b]", "[[x], y]", 'say "ü"', "a (b)"])
 def test_the_advised_quotes_are_accepted(value):
     advised = shlex.split(unreadable(f"task.shown={value}"))[-1]

@@ -12,7 +12,7 @@ import repro.config.schema as package
 from repro.config.errors import ConfigError
 from repro.config.loading import default_choices
 from repro.config.paths import conf_dirs, import_extension
-from repro.config.schema.run import RunConfig
+from repro.config.schema.run import RunConfig, fits
 
 _log = logging.getLogger(__name__)
 
@@ -73,9 +73,9 @@ def schema_choices(group: str) -> dict[str, type]:
 
 
 def fitting_choices(group: str, kind: Any) -> list[str]:
-    """List the choices of a group whose schema is of a kind: their defaults name one that is."""
+    """List the choices of a group whose schema fits a kind: their defaults name one that does."""
     schemas = schema_choices(group)
-    found = {name for name, schema in schemas.items() if issubclass(schema, kind)}
+    found = {name for name, schema in schemas.items() if fits(group, schema, kind)}
     files = [path for conf in conf_dirs() for path in (conf / group).glob("*.yaml")]
     named = {path.stem: {name for key, name in default_choices(path) if not key} for path in files}
     while more := {choice for choice in named if choice not in found and named[choice] & found}:

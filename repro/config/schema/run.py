@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
-from typing import ClassVar, get_type_hints
+from typing import Any, ClassVar, get_type_hints
 
 from omegaconf import MISSING
 
@@ -47,6 +47,12 @@ class LoggerConfig:
     name: str = choice(("none", "tensorboard", "csv", "mlflow", "wandb"))
 
 
+def fits(group: str, schema: type, kind: Any) -> bool:
+    """Return whether a task whose group is of a kind takes choices with this schema."""
+    # Of data, a subclass has further settings, which the task does not read.
+    return schema is kind if group == "data" else issubclass(schema, kind)
+
+
 @dataclass
 class RunConfig:
     """One run: everything that may change its numbers, and where it is computed and stored.
@@ -88,9 +94,7 @@ class RunConfig:
                 unused = isinstance(kind, UnionType) and kind == base[group]
                 if unused and found is not None:
                     raise ConfigError(f"{task} takes no {group}; leave {group}= out")
-                # Of data, a subclass has further settings, which the task does not read.
-                fits = type(found) is kind if group == "data" else isinstance(found, kind)
-                if not unused and not fits:
+                if not unused and not fits(group, type(found), kind):
                     name = getattr(found, "name", None)
                     of = f"the {group} {name!r}" if name else f"the {group} of another task"
                     of = f"{group}=null" if found is None else of
