@@ -71,6 +71,8 @@ from repro.config.schema.registry import (
 )
 from repro.errors import UserError, require_utf8
 
+_NO_PROTOCOL = "a protocol cannot be chosen; expected task=NAME and scale=NAME"
+
 
 class ExtensionSearchPath(SearchPathPlugin):
     """Hydra plugin that adds the configuration groups of extensions after the package's own."""
@@ -250,7 +252,7 @@ def _refuse_misplaced(text: str) -> None:
         raise ConfigError(f"{text}: {unknown_key(key, HydraConf)}")
     group, inner, _ = item.key_or_group.partition("/")
     if group == "protocol":
-        raise ConfigError(f"{text}: a protocol cannot be chosen; expected task=NAME and scale=NAME")
+        raise ConfigError(f"{text}: {_NO_PROTOCOL}")
     if group in registered_schemas() and (inner or item.package is not None):
         raise ConfigError(f"{text}: expected {group}=NAME")
     _refuse_file(group, item.value())
@@ -340,8 +342,13 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
 
 
 def _refuse_ineffective(path: Path) -> None:
-    """Refuse a file that overrides the launcher or sweeper: Hydra prefers those of config.yaml."""
+    """Refuse a file that overrides a protocol, or the launcher or sweeper.
+
+    Hydra prefers the launcher and sweeper of config.yaml.
+    """
     for key, choice in default_choices(path):
+        if re.match(r"override\s+/?protocol\b", str(key)):
+            raise ConfigError(f"{path}: `{key}`: {_NO_PROTOCOL}")
         if found := re.fullmatch(r"override\s+/(hydra/(launcher|sweeper))", str(key)):
             raise ConfigError(f"{path}: `{key}` has no effect; type {found[1]}={choice}")
 

@@ -90,6 +90,13 @@ def without_nuisance(content: Mapping[str, Any]) -> dict[str, Any]:
     return left
 
 
+def unidentified(run: RunConfig) -> dict[str, Any]:
+    """Collect the settings that are no part of a run's identity."""
+    content = asdict(run)
+    shown = {f"{group}.{key}": content[group].get(key) for group, key in DISPLAYED}
+    return {key: content[key] for key in NUISANCE} | shown
+
+
 def flattened(content: Mapping[str, Any], separator: str = ".") -> dict[str, Any]:
     """Flatten nested values, joining their keys by ``separator``."""
     found: dict[str, Any] = {}

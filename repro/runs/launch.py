@@ -27,7 +27,9 @@ from omegaconf import DictConfig, OmegaConf, read_write
 
 from repro.config.compose import compose_run, sweep_application
 from repro.config.errors import ConfigError
+from repro.config.identity import unidentified
 from repro.config.overrides import (
+    as_override,
     combinations,
     in_quotes,
     is_hydras,
@@ -262,10 +264,11 @@ def further_folders(hydra: Any) -> list[str]:
     return [*filter(is_search_path, hydra.overrides.hydra)]
 
 
-def _refuse_unread(overrides: Sequence[str]) -> None:
-    """Refuse settings of Hydra that nothing reads.
+def _refuse_unread(overrides: Sequence[str], params: Any = None) -> None:
+    """Refuse settings of Hydra that nothing reads, also among the ``params`` of a sweeper.
 
     Hydra reads most of them where it runs a job itself, as launchers of other packages let it do.
+    Those that a sweep reads are read before the ``params`` are.
     """
     keys = {text: parse_override(text).key_or_group for text in overrides if is_hydras(text)}
     launchers = [parse_override(text).value() for text in keys if keys[text] == "hydra/launcher"]
@@ -273,6 +276,13 @@ def _refuse_unread(overrides: Sequence[str]) -> None:
     for text, key in keys.items():
         if not _READ.match(key) if own else _UNREAD.match(key):
             raise ConfigError(f"{text} changes nothing in a sweep; leave it out")
+    plain: Any = OmegaConf.to_container(params) if OmegaConf.is_dict(params) else {}
+    for name, value in plain.items():
+        key = str(name).lstrip("+")
+        read = _READ.match(key)
+        if re.match("hydra[./]", key) and (own or read or _UNREAD.match(key)):
+            expected = f"type {as_override(key, value)}" if read else "leave it out"
+            raise ConfigError(f"hydra.sweeper.params: {key} has no effect; {expected}")
 
 
 def multirun(overrides: Sequence[str]) -> Any:
@@ -283,7 +293,7 @@ def multirun(overrides: Sequence[str]) -> Any:
     """
     typed = [one for one in overrides if not is_hydras(one)]
     with sweep_application(overrides) as (loader, master):
-        _refuse_unread(overrides)
+        _refuse_unread(overrides, master.hydra.sweeper.get("params"))
         if master.hydra.runtime.choices["hydra/sweeper"] != "grid":
             typed = [*map(with_text, typed)]  # other sweepers read texts as numbers
         # As Hydra's own `multirun`, which would compose all values with the first choices.
@@ -360,10 +370,21 @@ def sweep_grid(
 
     Returns:
         One outcome for each run; none with ``dry_run``, which only lists them.
+
+    Raises:
+        ConfigError: a run is refused, or several differ in what is no part of their identity.
     """
     folders = further_folders(master.hydra)
     asked = prepare_jobs(combinations([*overrides, *folders], loader), sweep=True)
     jobs, sweeps = distinct(asked), sweeps_of(asked)
+    kept = {job.run_id: job for job in jobs}
+    for job in asked:
+        one = kept[job.run_id]
+        if unidentified(job.config) != unidentified(one.config):
+            differing = {*job.overrides} ^ {*one.overrides}
+            keys = sorted({text.partition("=")[0].lstrip("+") for text in differing})
+            expected = "is swept, but its runs would be one: name one value"
+            raise ConfigError(f"{' and '.join(keys)} {expected}")
     if dry_run:
         print_plan(jobs, combined=len(asked))
         return []

@@ -446,6 +446,15 @@ BROKEN = {
     "3": "experiment/mine.yaml: expected a mapping",
     "defaults: [{override /hydra/sweeper: basic}]": "experiment/mine.yaml: `override "
     "/hydra/sweeper` has no effect; type hydra/sweeper=basic",
+    "{defaults: [{override /protocol@_global_: nmt_small}]}": "mine.yaml: `override "
+    "/protocol@_global_`: a protocol cannot be chosen; expected task=NAME and scale=NAME",
+    "{defaults: [{override /protocol/training@training: x}]}": "a protocol cannot be chosen",
+    "hydra: {sweeper: {params: {hydra/launcher: slurm}}}": "repro: hydra.sweeper.params: "
+    "hydra/launcher has no effect; type hydra/launcher=slurm",
+    "hydra: {sweeper: {params: {hydra.searchpath: [/tmp]}}}": "repro: hydra.sweeper.params: "
+    "hydra.searchpath has no effect; type hydra.searchpath=[",
+    "hydra: {sweeper: {params: {+hydra.job.num: 3}}}": "repro: hydra.sweeper.params: "
+    "hydra.job.num has no effect; leave it out",
 }
 
 

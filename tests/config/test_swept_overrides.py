@@ -377,12 +377,32 @@ def test_further_folders_are_searched_in_sweeps(option, tmp_path, capsys):
 def test_a_dry_run_counts_combinations_that_give_one_run(tmp_path, capsys):
     where = f"results_dir={tmp_path}"
     for swept, last in (
-        (["hardware.threads=1,2"], "2 combinations, 1 run, 0 of them done"),
-        (["hardware.threads=1,2", "seed=1,2"], "4 combinations, 2 runs, 0 of them done"),
+        (["mapping.alpha=2,2.0"], "2 combinations, 1 run, 0 of them done"),
+        (["mapping.alpha=2,2.0", "seed=1,2"], "4 combinations, 2 runs, 0 of them done"),
+        (["mapping.alpha=2,2.0", "logger=csv"], "2 combinations, 1 run, 0 of them done"),
         (["seed=1,2"], "2 runs, 0 of them done"),
     ):
         assert main(["run", "-m", *swept, "--dry-run", where]) == 0
         assert capsys.readouterr().out.splitlines()[-1] == last
+
+
+@pytest.mark.parametrize("swept", [
+    "logger=csv,tensorboard", "hardware=cpu,auto", "hardware.threads=1,2", "fail_fast=true,false",
+    "training.checkpoint_minutes=1,2", "task.shown=[a],[b]", "+experiment=one,four",
+])  # fmt: skip
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+def test_a_swept_key_that_is_no_part_of_the_identity_is_refused(swept, dry, tmp_path, capsys):
+    for name, threads in (("one", 1), ("four", 4)):
+        path = tmp_path / "conf" / "experiment" / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# @package _global_\nhardware: {{threads: {threads}}}\n")
+    further = ["-cd", str(tmp_path / "conf"), f"results_dir={tmp_path / 'results'}"]
+    key = swept.partition("=")[0].lstrip("+")
+    for sweep in ([swept], ["seed=1,2", swept], [swept, "mapping.alpha=2,2.0"]):
+        assert main(["run", "-m", *sweep, *dry, *further]) == 2
+        expected = f"{key} is swept, but its runs would be one: name one value"
+        assert capsys.readouterr().err == f"repro: {expected}\n"
+    assert not [*tmp_path.glob("results/demo/sweeps/*")]
 
 
 def test_a_group_of_a_further_folder_is_chosen_with_a_plus(tmp_path, capsys):
