@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from repro.config.errors import ConfigError
-from repro.config.identity import flattened
+from repro.config.identity import SEARCH_PATH, flattened
 from repro.config.loading import load_structured
 from repro.config.paths import experiments_dirs
 from repro.errors import meant
@@ -26,6 +26,28 @@ OWN_SCALES = ("small", "subset")
 """Scales whose figures show the texts of ``experiments/examples``: their corpora must not be
 redistributed. Figures at demo scale show synthetic ones, at full scale those of the papers."""
 _AGGREGATES = ("mean", "ensemble")
+_UNREAD = re.compile(r"\s*[+~]*(name(?=[=.])|hydra[./][\w./]*)")
+
+
+def unread_in_artefacts(override: str, typed: bool) -> str | None:
+    """Describe an override that no artefact takes: the name of a sweep, settings of Hydra.
+
+    Those of a launcher are not stated in a file, but may be ``typed``, whose other settings of
+    Hydra are checked where the launcher is chosen.
+    """
+    found = _UNREAD.match(override)  # parsing those of all files takes seconds
+    key = found[1] if found else ""
+    if key == "name":
+        return f"{override} names a sweep, which artefacts are not; leave it out"
+    if key == SEARCH_PATH:
+        return f"{override}: artefacts have no search path; use REPRO_EXTENSIONS"
+    if re.match(r"hydra[./]sweeper\b", key):
+        return f"{override}: artefacts have no sweeper; leave it out"
+    if key and not typed:
+        launcher = re.match(r"hydra[./](launcher|sweep|callbacks)\b", key)
+        expected = f"type `repro reproduce ARTEFACT {override}`" if launcher else "leave it out"
+        return f"{override} changes no run; {expected}"
+    return None
 
 
 @dataclass
@@ -331,6 +353,9 @@ class Experiment:
             if self.ensemble_columns:
                 yield "a tuned experiment has no columns 'aggregate: ensemble'"
         yield from self.published.problems(rows, {column.name for column in self.columns})
+        for place, overrides in self._stated():
+            problems = (unread_in_artefacts(text, typed=False) for text in overrides)
+            yield from (f"{place}: {text}" for text in problems if text)
         if self.baseline not in (None, *rows):
             yield f"baseline {self.baseline!r} is not a row of the experiment"
         if unknown := [one.name for one in self.columns if one.relative_to not in (None, *rows)]:
@@ -339,6 +364,19 @@ class Experiment:
             yield f"more than {_MOST_DEPARTURES} departures; join some"
         for departure in self.departures:
             yield from departure.problems(rows, names)
+
+    def _stated(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """Yield the overrides that the file states, with their place."""
+        yield "base", self.base
+        for label, overrides in chain(*(axis.values.items() for axis in self.rows)):
+            yield f"row {label!r}", overrides
+        for column in self.columns:
+            yield f"column {column.name!r}", column.overrides
+        if self.tune is not None:
+            yield "tune.key", [f"{self.tune.key}={value}" for value in self.tune.values]
+        for name, plan in self.scales.items():
+            further = (*(plan.rows or {}).values(), *(plan.columns or {}).values())
+            yield f"scale {name!r}", [*plan.overrides, *chain(*further)]
 
 
 def _repeated(key: str, seeds: Sequence[int]) -> Iterator[str]:

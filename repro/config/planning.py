@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from repro.atomic import atomic_write_text
 from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
-from repro.config.experiment import Experiment
+from repro.config.experiment import Experiment, unread_in_artefacts
 from repro.config.identity import flattened, settings
 from repro.config.loading import declared_name, groups
 from repro.config.overrides import parse_override
@@ -185,9 +185,9 @@ def refuse_relabelled(
         for seed in experiment.seeds_at(scale, run.column)
     ]
     for text in extra:
+        if problem := unread_in_artefacts(text, typed=True):
+            raise ConfigError(problem)
         for key, value in _typed([text]).items():
-            if key == "name":
-                raise ConfigError(f"{text} names a sweep, which artefacts are not; leave it out")
             stated = all(key in one and _agree(value, one[key]) for one in every)
             # A choice, or a value such as null, replaces those of the keys below as well.
             touched = [one for one in places if f"{one}.".startswith(f"{key}.")]

@@ -27,6 +27,7 @@ from omegaconf import DictConfig, OmegaConf, read_write
 
 from repro.config.compose import compose_run, sweep_application
 from repro.config.errors import ConfigError
+from repro.config.experiment import unread_in_artefacts
 from repro.config.identity import unidentified
 from repro.config.overrides import (
     as_override,
@@ -322,11 +323,8 @@ def launcher_of(
         ConfigError: an override is refused.
     """
     for text in overrides:
-        key = parse_override(text).key_or_group
-        if is_search_path(text):
-            raise ConfigError(f"{text}: artefacts have no search path; use REPRO_EXTENSIONS")
-        if key == "hydra/sweeper" or key.startswith("hydra.sweeper."):
-            raise ConfigError(f"{text}: artefacts have no sweeper; leave it out")
+        if problem := unread_in_artefacts(text, typed=True):
+            raise ConfigError(problem)
     overrides = [*overrides, *["hydra.sweeper.dry_run=true"] * planned]
     with sweep_application(overrides) as (loader, master):
         _refuse_unread(overrides)

@@ -81,6 +81,41 @@ scales: {demo: {}, full: {}}
 """
 
 
+STATED = {
+    "base": ("[task=morphology]", "[task=morphology, {}]"),
+    "row 'x'": ('"x": [loss.alpha=1]', '"x": [loss.alpha=1, {}]'),
+    "column 'c'": ("[metric=test/accuracy]", "[metric=test/accuracy, {}]"),
+    "scale 'small'": ("[decoding.beam_size=2]", "[{}]"),
+}
+LEFT_OUT = {
+    "'hydra.searchpath=[/tmp]'": ": artefacts have no search path; use REPRO_EXTENSIONS",
+    "hydra/launcher=slurm": " changes no run; type `repro reproduce ARTEFACT hydra/launcher=slurm`",
+    "+hydra.launcher.time=3": " changes no run; type `repro reproduce ARTEFACT +hydra.launcher",
+    "hydra.sweeper.dry_run=true": ": artefacts have no sweeper; leave it out",
+    "hydra.job.num=3": " changes no run; leave it out",
+    "name=foo": " names a sweep, which artefacts are not; leave it out",
+}
+
+
+@pytest.mark.parametrize("place", STATED)
+@pytest.mark.parametrize(("override", "expected"), LEFT_OUT.items())
+def test_a_setting_of_hydra_or_a_name_is_refused_where_it_stands(folder, place, override, expected):
+    old, new = STATED[place]
+    path = folder / "table9.yaml"
+    path.write_text(MINIMAL.replace(old, new.format(override)))
+    with pytest.raises(ConfigError) as caught:
+        load_experiment("paper/table9")
+    stated = override.strip("'")
+    assert str(caught.value).startswith(f"{path}: {place}: {stated}{expected}")
+
+
+@pytest.mark.parametrize("part", ["rows: {x: [name=foo]}", "columns: {c: [name=foo]}"])
+def test_what_a_scale_adds_to_rows_and_columns_is_checked(folder, part):
+    (folder / "table9.yaml").write_text(MINIMAL.replace("demo: {}", f"demo: {{{part}}}"))
+    with pytest.raises(ConfigError, match="scale 'demo': name=foo names a sweep"):
+        load_experiment("paper/table9")
+
+
 def test_a_figure_of_the_library_plans_no_runs(folder):
     (folder / "figure9.yaml").write_text(COMPUTED)
     found = load_experiment("paper/figure9")
