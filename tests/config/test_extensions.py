@@ -374,9 +374,9 @@ def test_a_refused_row_of_an_artefact_is_named(extension, capsys):
         (line,) = capsys.readouterr().err.splitlines()
         expected = "mine/table1: 1 / 1.5, high (avg.), seed 1: no mapping 'softmx'"
         assert line.startswith(f"repro: {expected}")
-        typed = ["peters2019/table1", "mapping=softmx", f"results_dir={extension}"]
+        typed = ["peters2019/table1", "decoding=beeam", f"results_dir={extension}"]
         assert main([*command, *typed]) == 2
-        assert "repro: no mapping 'softmx'" in capsys.readouterr().err
+        assert "repro: no decoding 'beeam'" in capsys.readouterr().err
 
 
 def test_a_cycle_is_refused_before_anything_is_composed(extension, capsys):
