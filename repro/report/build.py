@@ -75,8 +75,8 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
             texts = {"md": markdown, "tex": latex, "csv": csv_table(section.table)}
             for suffix, text in texts.items():
                 write_if_changed(table_path(results_dir, scale, name, suffix), text.encode())
-    for absent in document.absent:
-        if not absent.exceptional:  # else its tables are those of settings that it had before
+    for absent in document.absent if names is None else ():
+        if not absent.exceptional:  # its tables, if any, are those of settings that it had before
             for suffix in ("md", "tex", "csv"):
                 table_path(results_dir, scale, absent.name, suffix).unlink(missing_ok=True)
     folder = scale_dir(results_dir, scale)
