@@ -107,6 +107,14 @@ def flattened(content: Mapping[str, Any], separator: str = ".") -> dict[str, Any
 
 
 def _digest(content: dict[str, object]) -> str:
-    text = json.dumps(content, sort_keys=True, ensure_ascii=True)
-    text = re.sub(r"(?<=[ \[])-0\.0(?=[,\]}])", "0.0", text)  # equal, as numbers are compared
+    text = json.dumps(_unsigned(content), sort_keys=True, ensure_ascii=True)
     return sha256(text.encode()).hexdigest()[:12]
+
+
+def _unsigned(value: Any) -> Any:
+    """Return nested values with 0.0 in place of -0.0, which is equal to it."""
+    if isinstance(value, dict):
+        return {key: _unsigned(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_unsigned(one) for one in value]
+    return value + 0.0 if isinstance(value, float) else value

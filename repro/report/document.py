@@ -411,8 +411,7 @@ def build_section(
         *tuning_remarks(experiment, records, scale),
         "Speeds: updates of all rows timed in turn, ± over repetitions." * bool(table.timed_on),
         "Speeds of whole runs depend on what else the machine did then; no claim is judged by them."
-        if table.whole_runs
-        else "",
+        * table.whole_runs,
     ]
     if not shown:
         state = undrawn if figure is None else "drawn"

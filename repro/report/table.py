@@ -45,10 +45,10 @@ class MeasuredCells:
     @cached_property
     def repetitions(self) -> Counter[tuple[str, str]]:
         """Numbers of repetitions of updates timed in turn, by column and metric; 0 for runs."""
-        counts = Counter[CellKey]((o.row, o.column, o.metric) for o in self.records if not o.run_id)
         found = Counter[tuple[str, str]]()
-        for (_, column, metric), count in counts.items():
-            found[column, metric] = max(found[column, metric], count)
+        for one in self.records:
+            if not one.run_id:  # its seed is the number of the repetition
+                found[one.column, one.metric] = max(found[one.column, one.metric], one.seed or 0)
         return found
 
     def shown(self, row: str, column: Column, metric: str | None = None) -> list[Measurement]:

@@ -431,17 +431,17 @@ def read_statistics(results_dir: Path, scale: str, run_id: str) -> dict[str, Arr
     """
     place = results_dir, scale, run_id
     copies, kept = _copies(place)[0], statistics_path(*place)
-    last, problem = _last(copies), None
-    if last is not None and copies.get("published") == last and kept.exists():
+    last = _last(copies)
+    if last is None:
+        return {}
+    own = copies.get("own") == last  # of two equal records either has the same statistics
+    if copies.get("published") == last and kept.exists():
         try:
             return files.read_arrays(kept)
-        except (DamagedFileError, ResultsError) as error:
-            problem = error
-    if last is not None and copies.get("own") == last:  # of two equal records either has the same
-        return run_folder(*place).read_statistics()
-    if problem is not None:
-        raise problem
-    return {}
+        except (DamagedFileError, ResultsError):
+            if not own:
+                raise
+    return run_folder(*place).read_statistics() if own else {}
 
 
 def read_records(results_dir: Path, scale: str) -> list[Record]:
