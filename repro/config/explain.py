@@ -113,7 +113,7 @@ def explain(error: BaseException, chosen: Mapping[str, str | None] = MappingProx
                 place += f"{key}{of}: "
             return f"{place}{unknown_key(str(one.key), one.object_type)}"
         if isinstance(one, ConfigAttributeError | ConfigKeyError) and one.object_type is dict:
-            known = ", ".join(map(str, one.parent_node))
+            known = ", ".join(str(name) for name in one.parent_node if name != "_target_")
             hint = f"valid keys here: {known}" if known else f"a new key is written +{key}=VALUE"
             return f"{key}: unknown key {one.key!r}; {hint}"
         if isinstance(one, InterpolationKeyError) and key:

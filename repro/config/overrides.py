@@ -174,8 +174,9 @@ def search_path(overrides: Sequence[str]) -> list[Path]:
     """Return the folders that ``hydra.searchpath`` names.
 
     Raises:
-        ConfigError: an entry is no folder, but a package or an interpolation, a folder does not
-            exist, the key has a +, or there are two of them: Hydra would pass over them.
+        ConfigError: the value is no list, an entry is no folder, but a package or an interpolation,
+            a folder does not exist, the key has a +, or there are two of them: Hydra would pass
+            over them.
     """
     folders = list[Path]()
     texts = [*filter(is_search_path, overrides)]
@@ -185,7 +186,9 @@ def search_path(overrides: Sequence[str]) -> list[Path]:
         if text.startswith("+"):
             raise ConfigError(f"{text}: the key exists; leave out the +")
         found = parse_override(text).value()
-        for entry in found if isinstance(found, list) else ():
+        if not isinstance(found, list):
+            raise ConfigError(f"{text}: expected a list of folders, {SEARCH_PATH}=[FOLDER]")
+        for entry in found:
             folder = str(entry).removeprefix("file://")
             if "://" in folder or "${" in folder:
                 problem = f"expected a folder, not {entry}; REPRO_EXTENSIONS serves for packages"

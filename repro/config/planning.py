@@ -189,8 +189,12 @@ def refuse_relabelled(
             raise ConfigError(problem)
         for key, value in _typed([text]).items():
             stated = all(key in one and _agree(value, one[key]) for one in every)
-            # A choice, or a value such as null, replaces those of the keys below as well.
-            touched = [one for one in places if f"{one}.".startswith(f"{key}.")]
+            # Another value of a group replaces those of the keys below as well, and a choice of a
+            # mapping or task what they mean; those of the labels win over other choices.
+            keeps = key in groups() - {*_NAMED_GROUPS, "task"} and value is not None
+            touched = [
+                one for one in places if one == key or (not keeps and one.startswith(f"{key}."))
+            ]
             if touched and not stated:
                 place = places[touched[0]]
                 choice = "choose --columns, or " if place == "in its columns" else ""

@@ -31,6 +31,7 @@ def refuse(name: str, *extra: str, scale: str = "demo", columns: tuple[str, ...]
         ("malaviya2018/table2", "model.fertility.strategy=constant", "rows"),
         ("malaviya2018/table2", "model.fertility={strategy: constant, epochs: 1}", "rows"),
         ("malaviya2018/table2", "model.fertility=null", "rows"),
+        ("peters2019/table2", "data=null", "columns"),
         ("malaviya2018/table2", "+model.fertility={value: 2}", "rows"),
     ],
 )
@@ -86,6 +87,8 @@ def test_what_all_runs_state_and_what_base_and_scale_state_is_allowed():
     refuse("peters2019/table1", "hardware=cpu", "data_dir=data", "training.max_epochs=2")
     refuse("peters2019/table1", "loss=entmax", "mapping=entmax", "task=morphology")  # of the base
     refuse("peters2019/table1", "model=morphology", "hardware=cpu")  # no label states a key of them
+    refuse("niculae2018/table1", "training=opennmt")  # keeps the rate that is tuned
+    refuse("peters2019/table2", "data=translation")  # and the languages of the columns
     refuse("peters2019/section4_1", "task.languages=[english]", scale="small")
     # Rows and columns with further settings of the scale.
     refuse("peters2019/table1", "training.learning_rate=0.01", scale="small")

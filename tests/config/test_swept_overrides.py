@@ -241,6 +241,9 @@ UNREADABLE = {
         (["-m", "+mapping=entmax,softmax"], "+mapping=entmax: the group is chosen already"),
         (["++hydra.searchpath=[conf]"], "++hydra.searchpath=[conf]: the key exists; leave out"),
         (["-m", "seed=1,2", "++hydra.searchpath=[conf]"], "the key exists; leave out the +"),
+        (["hydra.searchpath=/tmp"], "hydra.searchpath=/tmp: expected a list of folders"),
+        (["-m", "seed=1,2", "hydra.searchpath=null"], "=null: expected a list of folders"),
+        (["-m", "hydra.launcher.foo=1"], "unknown key 'foo'; valid keys here: parallel_runs"),
         (["hydra.searchpath=[conf]", "hydra.searchpath=[conf]"], "hydra.searchpath is given twice"),
         (
             ["-m", "hydra.searchpath=[conf]", "hydra.searchpath=[conf]"],
