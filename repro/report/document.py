@@ -488,8 +488,11 @@ def _metric_facts(table: Table) -> list[tuple[str, str]]:
         alike[f"{metric.description}{f' ({marks})' if marks else ''}"].append(name)
     facts = [(", ".join(names), text) for text, names in alike.items()]
     seeds = ", ".join(str(seed) for seed in table.seeds)
-    cells = f"mean ± sample standard deviation over the seeds {seeds}"
-    cells = cells if len(table.seeds) > 1 else f"one run, seed {seeds}"
+    spread = "mean ± sample standard deviation over"
+    cells = f"{spread} the seeds {seeds}" if len(table.seeds) > 1 else f"one run, seed {seeds}"
+    if table.timed_on:
+        of_runs = any(run.run_id for row in table.rows for cell in row.cells for run in cell.runs)
+        cells = f"{cells}; speeds, {spread} repetitions" if of_runs else f"{spread} repetitions"
     shown = [n for n, one in enumerate(table.experiment.columns) if one.name in table.columns_found]
     if any(not row.cells[n].found for row in table.rows for n in shown):
         cells += f"; {MISSING} without runs"

@@ -120,9 +120,14 @@ def test_tables_show_the_speeds_by_which_claims_are_judged(tmp_path):
     assert timed.timed_on == ("a machine",)
     assert not timed.whole_runs
     assert {cell.wanted for row in timed.rows for cell in row.cells} == {2}
-    assert ("timed", "a machine") in build_section(timed, []).facts
+    facts = dict(build_section(timed, []).facts)
+    assert facts["timed"] == "a machine"
+    assert "seed" not in facts["cells"]
+    assert "repetitions" in facts["cells"]
     # Another artefact plans the same runs; what is no speed comes from them.
-    shared = cells(table(tmp_path, "section4_2"))
+    both = table(tmp_path, "section4_2")
+    assert all(word in dict(build_section(both, []).facts)["cells"] for word in ("seed", "repeti"))
+    shared = cells(both)
     assert shared["sparsemax", "target words/s ÷ softmax"] == (0.5, 0.75)
     assert shared["sparsemax", "time of an epoch ÷ softmax"] == (2, pytest.approx(4 / 3))
     assert shared["sparsemax", "BLEU"] == (30.0,)
