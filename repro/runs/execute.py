@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import closing
 
+from repro.config.identity import flattened, settings
 from repro.results import ResultsError, RunFolder
 from repro.results.store import publish_again, read_settings
 from repro.runs.job import Job, Outcome, is_finished
@@ -71,7 +72,7 @@ def _log_history(run: Job) -> None:
     """Give the logger of a finished run the rows of its history that it has not seen."""
     name, folder = run.config.logger.name, run.folder
     if name != "none" and (rows := unlogged(name, folder.path, folder.read_history())):
-        with closing(open_logger(name, folder.path)) as logger:
+        with closing(open_logger(name, folder.path, flattened(settings(run.config)))) as logger:
             for row in rows:
                 logger.log(row)
 

@@ -19,7 +19,7 @@ from repro.atomic import atomic_path
 from repro.checksums import DamagedFileError
 from repro.config.compose import to_yaml
 from repro.config.errors import ConfigError, require_extra
-from repro.config.identity import changes_numbers, ensemble_id, settings
+from repro.config.identity import changes_numbers, ensemble_id, flattened, settings
 from repro.config.overrides import resolved
 from repro.config.schema import RunConfig
 from repro.errors import DataError
@@ -171,7 +171,7 @@ def _train_once(
         # ones that this file describes.
         folder.training.unlink(missing_ok=True)
         name, session = config.logger.name, {key: environment[key] for key in _SESSION}
-        with closing(open_logger(name, folder.path)) as logger:
+        with closing(open_logger(name, folder.path, flattened(settings(config)))) as logger:
 
             def on_start(begun: TrainingProgress) -> None:
                 if not begun.finished and session not in begun.sessions:

@@ -107,8 +107,8 @@ def test_a_logger_is_given_every_row_once_whichever_sessions_chose_it(
 ):
     given: list[int] = []
 
-    def recording(folder):  # type: ignore[no-untyped-def]
-        logger = log_to_csv(folder)
+    def recording(run):  # type: ignore[no-untyped-def]
+        logger = log_to_csv(run)
 
         def log(row):  # type: ignore[no-untyped-def]
             given.append(row["step"])

@@ -1,7 +1,7 @@
 import csv
 import sys
+from collections.abc import Mapping
 from contextlib import closing
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +9,7 @@ import pytest
 
 from repro.config import ConfigError
 from repro.config.loading import group_choices
-from repro.training.logger import LOGGERS
+from repro.training.logger import LOGGERS, LoggedRun, open_logger, unlogged
 
 ROWS: list[dict[str, Any]] = [
     {"epoch": 1, "step": 10, "train_loss": 2.0},
@@ -22,10 +22,10 @@ def test_every_logger_can_be_chosen():
 
 
 def test_curves_as_csv_go_on_where_a_run_resumes(tmp_path):
-    first = LOGGERS["csv"](tmp_path)
+    first = LOGGERS["csv"](LoggedRun(tmp_path, {}))
     for row in [*ROWS, {"epoch": 3, "step": 30, "train_loss": 0.5}]:
         first.log(row)
-    resumed = LOGGERS["csv"](tmp_path)
+    resumed = LOGGERS["csv"](LoggedRun(tmp_path, {}))
     resumed.log({"epoch": 2, "step": 20, "train_loss": 1.25, "dev_loss": 1.5})
     with (tmp_path / "curves.csv").open(newline="") as stream:
         assert list(csv.DictReader(stream)) == [
@@ -34,33 +34,65 @@ def test_curves_as_csv_go_on_where_a_run_resumes(tmp_path):
         ]
 
 
-@pytest.mark.parametrize("known", [[], [SimpleNamespace(info=SimpleNamespace(run_id="7"))]])
-def test_mlflow_and_wandb_get_numbers_at_their_steps(known, tmp_path, monkeypatch):
-    logged: list[tuple[object, ...]] = []
+class Server:
+    """A tracking server: the metrics by step and the settings of each run, by ID."""
 
-    def log(values: dict[str, float], step: int) -> None:
-        logged.append((values, step))
+    def __init__(self) -> None:
+        self.metrics: dict[str, list[tuple[dict[str, float], int]]] = {}
+        self.settings: dict[str, dict[str, Any]] = {}
 
-    mlflow = SimpleNamespace(
-        search_runs=lambda **_: known,
-        start_run=lambda **chosen: logged.append((chosen,)),
-        log_metrics=log,
-        end_run=lambda: logged.append(("mlflow ended",)),
-    )
-    finish = partial(logged.append, ("wandb ended",))
-    wandb = SimpleNamespace(init=lambda **_: SimpleNamespace(log=log, finish=finish))
-    monkeypatch.setitem(sys.modules, "mlflow", mlflow)
-    monkeypatch.setitem(sys.modules, "wandb", wandb)
-    for name in ("mlflow", "wandb"):
-        with closing(LOGGERS[name](tmp_path)) as logger:
-            logger.log(ROWS[1])
-    numbers = ({"epoch": 2, "train_loss": 1.0, "dev_loss": 1.5}, 20)
-    chosen = {"run_id": "7"} if known else {"run_name": tmp_path.name}
-    assert logged == [(chosen,), numbers, ("mlflow ended",), numbers, ("wandb ended",)]
+    def run(self, known: str | None, settings: Mapping[str, Any]) -> str:
+        name = known or f"run {len(self.metrics) + 1}"
+        self.metrics.setdefault(name, [])
+        self.settings[name] = {**self.settings.get(name, {}), **settings}
+        return name
+
+    def mlflow(self) -> Any:
+        active = list[str]()
+
+        def start_run(run_id: str | None = None, run_name: str | None = None) -> Any:
+            active.append(self.run(run_id, {}))
+            return SimpleNamespace(info=SimpleNamespace(run_id=active[-1]))
+
+        return SimpleNamespace(
+            start_run=start_run,
+            log_params=lambda settings: self.run(active[-1], settings),
+            log_metrics=lambda values, step: self.metrics[active[-1]].append((values, step)),
+            end_run=active.pop,
+        )
+
+    def wandb(self) -> Any:
+        def init(id: str | None, config: dict[str, Any], **_: Any) -> Any:
+            name = self.run(id, config)
+
+            def log(values: dict[str, float], step: int) -> None:
+                self.metrics[name].append((values, step))
+
+            return SimpleNamespace(id=name, log=log, finish=lambda: None)
+
+        return SimpleNamespace(init=init)
+
+
+@pytest.mark.parametrize("name", ["mlflow", "wandb"])
+def test_a_tracking_server_has_settings_and_one_run_for_each_folder(name, tmp_path, monkeypatch):
+    server = Server()
+    monkeypatch.setitem(sys.modules, name, getattr(server, name)())
+    folders = [tmp_path / place / "0123456789ab" for place in ("here", "there")]
+    for folder in folders:  # the same run in two folders of results
+        folder.mkdir(parents=True)
+        for row in ROWS:  # in two sessions
+            assert row in unlogged(name, folder, ROWS)
+            with closing(open_logger(name, folder, {"mapping.alpha": 1.5})) as logger:
+                logger.log(row)
+        assert unlogged(name, folder, ROWS) == []
+    rows = [({"epoch": 1, "train_loss": 2.0}, 10)]
+    rows += [({"epoch": 2, "train_loss": 1.0, "dev_loss": 1.5}, 20)]
+    assert server.metrics == {"run 1": rows, "run 2": rows}
+    assert server.settings == {one: {"mapping.alpha": 1.5} for one in server.metrics}
 
 
 @pytest.mark.parametrize("name", ["mlflow", "wandb"])
 def test_a_missing_package_is_named(name, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigError, match=f"the package {name} is not installed"):
-        LOGGERS[name](tmp_path)
+        LOGGERS[name](LoggedRun(tmp_path, {}))
