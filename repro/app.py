@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import re
 import sys
 from collections.abc import Sequence
 
@@ -10,15 +9,10 @@ import hydra
 from omegaconf import DictConfig, OmegaConf
 
 from repro.config.completion import run_help
-from repro.config.compose import compose_run, explained, register_schemas
+from repro.config.compose import compose_run, explained, refuse_unread, register_schemas
 from repro.config.errors import ConfigError
 from repro.config.identity import SEARCH_PATH
-from repro.config.overrides import (
-    is_hydras,
-    is_search_path,
-    with_search_path,
-    with_text,
-)
+from repro.config.overrides import with_search_path, with_text
 from repro.config.paths import conf_dir
 from repro.config.schema import RunConfig
 from repro.errors import refused_option
@@ -66,17 +60,15 @@ def main(arguments: Sequence[str]) -> int:
     if parsed.help:
         print(run_help(overrides))
         return 0
-    of_sweeps = [
-        item for item in overrides if re.match(r"\+*hydra[/.](launcher|sweeper|sweep|mode)\b", item)
-    ]
-    of_sweeps += ["--detach"] * parsed.detach
-    if of_sweeps and not parsed.multirun:
-        raise ConfigError(f"{of_sweeps[0]} is for multiruns; add -m")
-
     # Composed before anything else is imported: a typo is refused at once.
-    config = None if parsed.multirun else compose_run(overrides)
-    if config is not None:
-        _refuse_idle(config, overrides)
+    config = None
+    if not parsed.multirun:
+        if parsed.detach:
+            raise ConfigError("--detach is for multiruns; add -m")
+        refuse_unread(overrides, "a single run")
+        config = compose_run(overrides)
+        if config.name is not None:  # typed, or set by a file
+            raise ConfigError(f"name={config.name} names a sweep; add -m")
 
     from repro.runs import launch
     from repro.runs.execute import RunFailedError
@@ -98,15 +90,6 @@ def main(arguments: Sequence[str]) -> int:
             launch.print_plan([locate(config, overrides)])
         return 0
     return _run(config, overrides)
-
-
-def _refuse_idle(config: RunConfig, overrides: Sequence[str]) -> None:
-    """Refuse what changes nothing in a single run: the name of a sweep, settings of Hydra."""
-    if config.name is not None:  # typed, or set by a file
-        raise ConfigError(f"name={config.name} names a sweep; add -m")
-    for text in overrides:
-        if is_hydras(text) and not is_search_path(text):
-            raise ConfigError(f"{text} changes nothing in a single run; leave it out")
 
 
 def _show(arguments: Sequence[str]) -> None:

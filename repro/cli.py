@@ -336,8 +336,8 @@ def report(parsed: argparse.Namespace) -> int:
     if not archive.records and not has_figure_data(archive.results_dir, scale):
         place = scale_dir(archive.results_dir, scale)
         raise ResultsError(
-            f"no results in {place}; `repro reproduce peters2019/figure3 scale={scale}` makes "
-            "some, and `repro plan` lists what else there is"
+            f"no results in {place}; `repro run scale={scale}` makes some, and `repro plan` lists "
+            "what there is to reproduce"
         )
     if parsed.sweep:
         print(build_sweep_report(archive, parsed.sweep))

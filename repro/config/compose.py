@@ -37,7 +37,8 @@ from repro.config.explain import (
     unknown_choice,
     unknown_key,
 )
-from repro.config.identity import NUISANCE, REMOVED, changes_numbers
+from repro.config.hydra_settings import Place, why_unread
+from repro.config.identity import NUISANCE, REMOVED, changes_numbers, flattened
 from repro.config.loading import (
     declared_name,
     default_choices,
@@ -152,6 +153,58 @@ def _composed(overrides: Sequence[str]) -> _Composition:
     return found
 
 
+def refuse_unread(overrides: Sequence[str], place: Place, foreign_launcher: bool = False) -> None:
+    """Refuse settings of Hydra, typed or of chosen files, that nothing reads (:func:`why_unread`).
+
+    Raises:
+        ConfigError: names the override, or the file and the key.
+    """
+    keys = {text: parse_override(text).key_or_group for text in overrides if is_hydras(text)}
+    keys |= {f"{path}: {key}": key for key, path in _hydra_settings_of_files(overrides)}
+    for text, key in keys.items():
+        if problem := why_unread(key, place, foreign_launcher):
+            raise ConfigError(f"{text} {problem}")
+
+
+def _hydra_settings_of_files(overrides: Sequence[str]) -> list[tuple[str, Path]]:
+    """List the settings of Hydra that files of further folders make, if they are chosen.
+
+    Of several values of a choice, the first is composed.
+    """
+    stated = []
+    for folder in (*conf_dirs()[1:], *search_path(overrides)):
+        for path in sorted(folder.rglob("*.yaml")):
+            content = None
+            with suppress(YAMLError, OSError, UnicodeDecodeError):  # told of if it is chosen
+                content = load_yaml(path)
+            own = content.get("hydra") if isinstance(content, dict) else None
+            keys = flattened({"hydra": own}) if isinstance(own, dict) else {}
+            stated += [(key, path) for key in keys]
+    if not stated:
+        return []
+    with hydra_application() as application:
+        first = _first_choices(overrides, application.config_loader())
+        composed = (
+            _compose_choices(tuple(_parted(one)[0])).config.hydra
+            for one in ([*filter(is_search_path, overrides)], first)
+        )
+        before, after = (flattened({"hydra": OmegaConf.to_container(one)}) for one in composed)
+    return [(key, path) for key, path in stated if after.get(key) != before.get(key)]
+
+
+def _first_choices(overrides: Sequence[str], loader: ConfigLoader) -> list[str]:
+    """Return the overrides of a sweep with single values, and the first choice of each group."""
+    folders, first = [*filter(is_search_path, overrides)], list[str]()
+    for text in overrides:
+        if not is_swept(text):
+            first.append(text)
+        elif is_hydras(text):
+            raise ConfigError(f"{text}: several values; a sweep has one setting of Hydra's")
+        elif parse_override(text).key_or_group in registered_schemas():
+            first.append(combinations([*folders, text], loader)[0][-1])
+    return first
+
+
 @contextmanager
 def sweep_application(overrides: Sequence[str]) -> Iterator[tuple[ConfigLoader, DictConfig]]:
     """Initialize Hydra for a sweep; yield its loader and the configuration with its own settings.
@@ -162,18 +215,10 @@ def sweep_application(overrides: Sequence[str]) -> Iterator[tuple[ConfigLoader, 
     Raises:
         ConfigError: Hydra refuses a choice or one of its own settings, also within the block.
     """
-    folders = [*filter(is_search_path, overrides)]
     search_path(overrides)
     with hydra_application() as application:
-        loader, first = application.config_loader(), list[str]()
-        for text in overrides:
-            if not is_swept(text):
-                first.append(text)
-            elif is_hydras(text):
-                raise ConfigError(f"{text}: several values; a sweep has one setting of Hydra's")
-            elif parse_override(text).key_or_group in registered_schemas():
-                first.append(combinations([*folders, text], loader)[0][-1])
-        choices, values = _parted(first)
+        loader = application.config_loader()
+        choices, values = _parted(_first_choices(overrides, loader))
         found = _compose_choices(tuple(choices))
         for text in values:
             with suppress(ConfigError):

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from repro.config.errors import ConfigError
-from repro.config.identity import SEARCH_PATH, flattened
+from repro.config.hydra_settings import why_unread
+from repro.config.identity import flattened
 from repro.config.loading import load_structured
 from repro.config.paths import experiments_dirs
 from repro.errors import meant
@@ -26,28 +27,18 @@ OWN_SCALES = ("small", "subset")
 """Scales whose figures show the texts of ``experiments/examples``: their corpora must not be
 redistributed. Figures at demo scale show synthetic ones, at full scale those of the papers."""
 _AGGREGATES = ("mean", "ensemble")
-_UNREAD = re.compile(r"\s*[+~]*(name(?=[=.])|hydra[./][\w./]*)")
+_NOT_TAKEN = re.compile(r"\s*[+~]*(name(?=[=.])|hydra[./][\w./]*)")
+"""Keys that no file of an artefact sets; to parse the overrides of all files takes seconds."""
 
 
-def unread_in_artefacts(override: str, typed: bool) -> str | None:
-    """Describe an override that no artefact takes: the name of a sweep, settings of Hydra.
-
-    Those of a launcher are not stated in a file, but may be ``typed``, whose other settings of
-    Hydra are checked where the launcher is chosen.
-    """
-    found = _UNREAD.match(override)  # parsing those of all files takes seconds
-    key = found[1] if found else ""
-    if key == "name":
+def unread_in_artefacts(override: str) -> str | None:
+    """Describe what the file of an artefact does not state: names of sweeps, settings of Hydra."""
+    if (found := _NOT_TAKEN.match(override)) is None:
+        return None
+    if found[1] == "name":
         return f"{override} names a sweep, which artefacts are not; leave it out"
-    if key == SEARCH_PATH:
-        return f"{override}: artefacts have no search path; use REPRO_EXTENSIONS"
-    if re.match(r"hydra[./]sweeper\b", key):
-        return f"{override}: artefacts have no sweeper; leave it out"
-    if key and not typed:
-        launcher = re.match(r"hydra[./](launcher|sweep|callbacks)\b", key)
-        expected = f"type `repro reproduce ARTEFACT {override}`" if launcher else "leave it out"
-        return f"{override} changes no run; {expected}"
-    return None
+    expected = f"has no effect here; type `repro reproduce ARTEFACT {override}`"
+    return f"{override} {why_unread(found[1], 'an artefact') or expected}"
 
 
 @dataclass
@@ -354,7 +345,7 @@ class Experiment:
                 yield "a tuned experiment has no columns 'aggregate: ensemble'"
         yield from self.published.problems(rows, {column.name for column in self.columns})
         for place, overrides in self._stated():
-            problems = (unread_in_artefacts(text, typed=False) for text in overrides)
+            problems = (unread_in_artefacts(text) for text in overrides)
             yield from (f"{place}: {text}" for text in problems if text)
         if self.baseline not in (None, *rows):
             yield f"baseline {self.baseline!r} is not a row of the experiment"

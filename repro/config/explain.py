@@ -27,7 +27,7 @@ from repro.config import schema
 from repro.config.errors import ConfigError, require_extra
 from repro.config.loading import group_choices, groups, yaml_problem
 from repro.config.paths import extension_dirs
-from repro.config.schema.registry import registered_schemas, schema_choices
+from repro.config.schema.registry import fitting_choices, registered_schemas, schema_choices
 from repro.errors import meant
 
 CONFIG_ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
@@ -152,6 +152,8 @@ def unknown_choice(file: str, options: Sequence[str] | None = None) -> str:
     ``options`` are those that Hydra knows, the schemas and those of its search path among them.
     """
     group, _, option = file.rpartition("/")
+    if (top := file.partition("/")[0]) in groups() - {"hydra"}:  # a choice in its folder
+        group, option = top, file.removeprefix(f"{top}/")
     require_extra(f"{group}={option}")
     choices = sorted({*(options or group_choices(group))} - schema_choices(group).keys())
     own = f"; an extension declares it in conf/{file}.yaml" if extension_dirs() else ""
@@ -208,10 +210,10 @@ def unknown_key(key: str, owner: Any) -> str:
         elsewhere = f" (did you mean {' or '.join(found[:3])}?)" if found else ""
     else:
         for group, options in registered_schemas().items():
-            known = {name: {f.name for f in fields(one)} for name, one in options.items()}
-            having = [name for name in group_choices(group) if key in known.get(name, ())]
-            if owner in options.values() and having:
-                elsewhere = f" (it is a key of {group}={', '.join(having)})"
+            if owner in options.values():
+                kinds = {one for one in options.values() if key in {f.name for f in fields(one)}}
+                having = sorted({name for one in kinds for name in fitting_choices(group, one)})
+                elsewhere = f" (it is a key of {group}={', '.join(having)})" if having else ""
     hint = elsewhere or meant(key, valid)
     return f"unknown key {key!r}{hint}; valid keys here: {', '.join(valid)}"
 

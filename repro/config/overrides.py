@@ -137,8 +137,9 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
                 f"{text}: an interval has no list of values; expected KEY=VALUE,VALUE, or "
                 "hydra/sweeper=optuna"
             )
-        # A mapping keeps the keys that it does not name, and a second +GROUP is refused.
-        if "{" not in text and not key.startswith("+"):
+        # A dictionary keeps the keys that it does not name, and a second +GROUP is refused.
+        each = value.list if isinstance(value, ChoiceSweep) else [value]
+        if not any(isinstance(one, dict) for one in each) and not key.startswith("+"):
             axes = [axis for axis in axes if axis[0] != key]
         axes.append((key, values))
     return list(product(*(values for _, values in axes)))

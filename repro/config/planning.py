@@ -185,7 +185,7 @@ def refuse_relabelled(
         for seed in experiment.seeds_at(scale, run.column)
     ]
     for text in extra:
-        if problem := unread_in_artefacts(text, typed=True):
+        if problem := unread_in_artefacts(text):
             raise ConfigError(problem)
         for key, value in _typed([text]).items():
             stated = all(key in one and _agree(value, one[key]) for one in every)

@@ -25,9 +25,9 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf, read_write
 
-from repro.config.compose import compose_run, sweep_application
+from repro.config.compose import compose_run, refuse_unread, sweep_application
 from repro.config.errors import ConfigError
-from repro.config.experiment import unread_in_artefacts
+from repro.config.hydra_settings import why_unread
 from repro.config.identity import unidentified
 from repro.config.overrides import (
     as_override,
@@ -35,7 +35,6 @@ from repro.config.overrides import (
     in_quotes,
     is_hydras,
     is_search_path,
-    parse_override,
     with_text,
 )
 from repro.config.paths import default_results_dir, extension_dirs
@@ -48,11 +47,6 @@ from repro.runs.display import RunState, SweepDisplay, read_sweep
 from repro.runs.execute import RunFailedError, execute, monitored
 from repro.runs.job import Job, Outcome, locate
 from repro.runs.locking import announce, is_claimed, run_state
-
-_READ = re.compile(r"hydra([./](launcher|sweeper)|\.(sweep\.dir|searchpath|callbacks))\b")
-"""Settings of Hydra that a sweep with a launcher of the suite reads."""
-_UNREAD = re.compile(r"hydra\.(mode|run)\b")
-"""Settings of Hydra that no sweep reads."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +158,7 @@ def launch(
     typed = frozenset([*master.hydra.overrides.task, *search])
     position = SearchPosition(before, master.hydra.sweeper.get("n_trials") or 0, typed)
     backend, folder = backend_of(backend_name), place_sweep(master, asked)
+    folder.mkdir(parents=True, exist_ok=True)  # sweepers write there, even if no run is to do
     launch_jobs(backend, settings, distinct(asked), folder, position=position)
     returns = []
     for job in asked:
@@ -265,25 +260,27 @@ def further_folders(hydra: Any) -> list[str]:
     return [*filter(is_search_path, hydra.overrides.hydra)]
 
 
-def _refuse_unread(overrides: Sequence[str], params: Any = None) -> None:
-    """Refuse settings of Hydra that nothing reads, also among the ``params`` of a sweeper.
+def _is_foreign(hydra: Any) -> bool:
+    """Return whether the launcher that is chosen is one of another package."""
+    return not str(hydra.launcher.get("_target_")).startswith("hydra_plugins.repro_plugins.")
 
-    Hydra reads most of them where it runs a job itself, as launchers of other packages let it do.
-    Those that a sweep reads are read before the ``params`` are.
+
+def _refuse_idle(sweeper: Any, foreign_launcher: bool) -> None:
+    """Refuse settings of a sweeper without effect: some of its ``params``, several directions.
+
+    Settings of Hydra that a sweep reads are read before the ``params`` are.
     """
-    keys = {text: parse_override(text).key_or_group for text in overrides if is_hydras(text)}
-    launchers = [parse_override(text).value() for text in keys if keys[text] == "hydra/launcher"]
-    own = launchers[-1:] in ([], ["local"], ["slurm"])
-    for text, key in keys.items():
-        if not _READ.match(key) if own else _UNREAD.match(key):
-            raise ConfigError(f"{text} changes nothing in a sweep; leave it out")
+    params = sweeper.get("params")
     plain: Any = OmegaConf.to_container(params) if OmegaConf.is_dict(params) else {}
     for name, value in plain.items():
         key = str(name).lstrip("+")
-        read = _READ.match(key)
-        if re.match("hydra[./]", key) and (own or read or _UNREAD.match(key)):
-            expected = f"type {as_override(key, value)}" if read else "leave it out"
-            raise ConfigError(f"hydra.sweeper.params: {key} has no effect; {expected}")
+        if re.match("hydra[./]", key) and why_unread(key, "a sweep") is None:
+            expected = f"has no effect; type {as_override(key, value)}"
+            raise ConfigError(f"hydra.sweeper.params: {key} {expected}")
+        if re.match("hydra[./]", key) and (why := why_unread(key, "a sweep", foreign_launcher)):
+            raise ConfigError(f"hydra.sweeper.params: {key} {why}")
+    if OmegaConf.is_list(directions := sweeper.get("direction")) and len(directions) != 1:
+        raise ConfigError(f"hydra.sweeper.direction is {directions}; a run returns one value")
 
 
 def multirun(overrides: Sequence[str]) -> Any:
@@ -294,7 +291,9 @@ def multirun(overrides: Sequence[str]) -> Any:
     """
     typed = [one for one in overrides if not is_hydras(one)]
     with sweep_application(overrides) as (loader, master):
-        _refuse_unread(overrides, master.hydra.sweeper.get("params"))
+        foreign = _is_foreign(master.hydra)
+        refuse_unread(overrides, "a sweep", foreign)
+        _refuse_idle(master.hydra.sweeper, foreign)
         if master.hydra.runtime.choices["hydra/sweeper"] != "grid":
             typed = [*map(with_text, typed)]  # other sweepers read texts as numbers
         # As Hydra's own `multirun`, which would compose all values with the first choices.
@@ -322,12 +321,9 @@ def launcher_of(
     Raises:
         ConfigError: an override is refused.
     """
-    for text in overrides:
-        if problem := unread_in_artefacts(text, typed=True):
-            raise ConfigError(problem)
-    overrides = [*overrides, *["hydra.sweeper.dry_run=true"] * planned]
-    with sweep_application(overrides) as (loader, master):
-        _refuse_unread(overrides)
+    listed = [*overrides, *["hydra.sweeper.dry_run=true"] * planned]
+    with sweep_application(listed) as (loader, master):
+        refuse_unread(overrides, "an artefact", _is_foreign(master.hydra))
         yield (
             Plugins.instance().instantiate_launcher(
                 hydra_context=HydraContext(loader, Callbacks()),

@@ -501,8 +501,10 @@ def test_names_settings_and_options_stand_in_any_order(tmp_path, capsys):
                 ("hydra.launcher=3", "hydra.launcher is 3; expected hydra/launcher=NAME"),
                 ("hydra/launcher=nope", "no hydra/launcher 'nope'"),
                 ("hydra.launcher.foo=1", "foo"),
-                ("hydra.sweeper.dry_run=true", "artefacts have no sweeper"),
-                ("hydra/sweeper=grid", "artefacts have no sweeper"),
+                ("hydra.sweeper.dry_run=true", "changes nothing in an artefact"),
+                ("hydra/sweeper=grid", "changes nothing in an artefact"),
+                ("+hydra.callbacks.x._target_=nope.X", "changes nothing in an artefact"),
+                ("hydra.job.chdir=true", "changes nothing in an artefact"),
                 ("hydra.searchpath=[conf]", "use REPRO_EXTENSIONS"),
             )
         ),

@@ -88,11 +88,11 @@ STATED = {
     "scale 'small'": ("[decoding.beam_size=2]", "[{}]"),
 }
 LEFT_OUT = {
-    "'hydra.searchpath=[/tmp]'": ": artefacts have no search path; use REPRO_EXTENSIONS",
-    "hydra/launcher=slurm": " changes no run; type `repro reproduce ARTEFACT hydra/launcher=slurm`",
-    "+hydra.launcher.time=3": " changes no run; type `repro reproduce ARTEFACT +hydra.launcher",
-    "hydra.sweeper.dry_run=true": ": artefacts have no sweeper; leave it out",
-    "hydra.job.num=3": " changes no run; leave it out",
+    "'hydra.searchpath=[/tmp]'": " is not read for artefacts; use REPRO_EXTENSIONS",
+    "hydra/launcher=slurm": " has no effect here; type `repro reproduce ARTEFACT hydra/launcher=sl",
+    "+hydra.launcher.time=3": " has no effect here; type `repro reproduce ARTEFACT +hydra.launcher",
+    "hydra.sweeper.dry_run=true": " changes nothing in an artefact; leave it out",
+    "hydra.job.num=3": " changes nothing in an artefact; leave it out",
     "name=foo": " names a sweep, which artefacts are not; leave it out",
 }
 

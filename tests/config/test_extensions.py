@@ -454,7 +454,7 @@ BROKEN = {
     "hydra: {sweeper: {params: {hydra.searchpath: [/tmp]}}}": "repro: hydra.sweeper.params: "
     "hydra.searchpath has no effect; type hydra.searchpath=[",
     "hydra: {sweeper: {params: {+hydra.job.num: 3}}}": "repro: hydra.sweeper.params: "
-    "hydra.job.num has no effect; leave it out",
+    "hydra.job.num changes nothing in a sweep; leave it out",
 }
 
 
@@ -473,6 +473,58 @@ def test_a_broken_experiment_of_overrides_is_refused_in_one_line(
         (line,) = capsys.readouterr().err.splitlines()
         assert expected in line
     assert not (extension / "of").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "content", "expected"),
+    [
+        (
+            [],
+            "{sweeper: {params: {seed: '1,2'}}}",
+            "hydra.sweeper.params.seed is for multiruns; add",
+        ),
+        (
+            [],
+            "{launcher: {parallel_runs: 3}}",
+            "hydra.launcher.parallel_runs is for multiruns; add",
+        ),
+        ([], "{mode: MULTIRUN}", "hydra.mode is for multiruns; add -m"),
+        ([], "{job: {chdir: true}}", "hydra.job.chdir changes nothing in a single run"),
+        (["-m"], "{mode: MULTIRUN}", "hydra.mode changes nothing in a sweep; leave it out"),
+        (
+            ["-m"],
+            "{job: {chdir: true}}",
+            "hydra.job.chdir changes nothing in a sweep; leave it out",
+        ),
+        (
+            ["-m", "hydra/launcher=basic"],
+            "{run: {dir: here}}",
+            "hydra.run.dir changes nothing in a",
+        ),
+    ],
+)
+def test_settings_of_hydra_in_a_chosen_file_are_refused_where_nothing_reads_them(
+    extension, options, content, expected, capsys
+):
+    inner = extension / "conf" / "experiment" / "inner.yaml"
+    write(inner, f"# @package _global_\nhydra: {content}\n")
+    outer = extension / "conf" / "experiment" / "outer.yaml"
+    write(outer, "# @package _global_\ndefaults: [inner, _self_]\n")
+    for chosen in ("inner", "outer"):
+        assert main(["run", *options, f"+experiment={chosen}", "--dry-run"]) == 2
+        assert capsys.readouterr().err.startswith(f"repro: {inner}: {expected}")
+    assert main(["run", "--dry-run", f"results_dir={extension}/of"]) == 0  # it is not chosen
+
+
+def test_the_refused_settings_depend_on_the_launcher_and_not_on_its_name(extension, capsys):
+    launcher = extension / "conf" / "hydra" / "launcher" / "two.yaml"
+    write(launcher, "defaults: [local, _self_]\nparallel_runs: 2\n")
+    commands = [["run", "-m", "seed=1,2", "--dry-run"], ["plan", "peters2019/table1"]]
+    for command in commands:
+        arguments = [*command, "hydra/launcher=two", f"results_dir={extension}/of"]
+        assert main(arguments) == 0
+        assert main([*arguments, "hydra.job.chdir=true"]) == 2
+        assert "hydra.job.chdir=true changes nothing in a" in capsys.readouterr().err
 
 
 def test_an_experiment_without_a_package_is_told_what_it_lacks(extension):

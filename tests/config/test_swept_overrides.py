@@ -244,6 +244,12 @@ UNREADABLE = {
         (["hydra.searchpath=/tmp"], "hydra.searchpath=/tmp: expected a list of folders"),
         (["-m", "seed=1,2", "hydra.searchpath=null"], "=null: expected a list of folders"),
         (["-m", "hydra.launcher.foo=1"], "unknown key 'foo'; valid keys here: parallel_runs"),
+        (["+experiment=sub/dee"], "no experiment 'sub/dee'; choose experiment= one of"),
+        (
+            ["mapping=entmax", "mapping.gamma=1"],
+            "a key of mapping=fusedmax, oscarmax, softmax, sparsemax",
+        ),
+        (["-m", "seed=1,2", "seed=${oc.env:NOSEED}"], "repro: seed reads the environment variable"),
         (["hydra.searchpath=[conf]", "hydra.searchpath=[conf]"], "hydra.searchpath is given twice"),
         (
             ["-m", "hydra.searchpath=[conf]", "hydra.searchpath=[conf]"],
@@ -373,8 +379,8 @@ def test_further_folders_are_searched_in_sweeps(option, tmp_path, capsys):
     ):
         assert main(["run", "-m", sweep, *further, "--dry-run", f"results_dir={tmp_path}"]) == 0
         assert f"{planned}, 0 of them done" in capsys.readouterr().out
-    assert main(["run", "+experiment=seeds", *further, "--dry-run", f"results_dir={tmp_path}"]) == 0
-    assert "1 run, " in capsys.readouterr().out
+    assert main(["run", "+experiment=seeds", *further, "--dry-run", f"results_dir={tmp_path}"]) == 2
+    assert "hydra.sweeper.params.seed is for multiruns; add -m" in capsys.readouterr().err
 
 
 def test_a_dry_run_counts_combinations_that_give_one_run(tmp_path, capsys):

@@ -125,11 +125,20 @@ def test_reproduce_uses_the_launcher_that_it_is_given(table, tiny, tmp_path):
 def test_optuna_maximizes_the_monitored_metric(tiny, tmp_path, capfd):
     study = ["hydra/sweeper=optuna", "hydra.sweeper.direction=maximize", "hydra.sweeper.n_jobs=1"]
     tuned = "training.learning_rate=interval(0.0001,0.1)"
-    assert main(["run", "-m", *tiny, *SHORT, *study, "hydra.sweeper.n_trials=3", tuned]) == 0
+    search = ["run", "-m", *tiny, *SHORT, *study, "hydra.sweeper.n_trials=3", tuned]
+    assert main([*search, "hydra.sweeper.direction=[maximize,minimize]"]) == 2
+    assert "hydra.sweeper.direction is ['maximize', 'minimize']; a run" in capfd.readouterr().err
+    assert main(search) == 0
     assert statuses(tmp_path) == ["done"] * 3
-    ends = re.findall(r"^ +done \S+ (\d of \d)  (\S+)(?:,.*)?$", capfd.readouterr().err, re.M)
+    ends = re.findall(r"^ +done \S+ (\d of \d)  (\S+)(?: .*)?$", capfd.readouterr().err, re.M)
     assert [counted for counted, _ in ends] == ["1 of 3", "2 of 3", "3 of 3"]
     assert {label.partition("=")[0] for _, label in ends} == {"training.learning_rate"}
     (found,) = (tmp_path / "demo" / "sweeps").glob("*/optimization_results.yaml")
     best = max(monitored(RunFolder(run.path)) for run in list_runs(tmp_path, "demo"))
     assert yaml.safe_load(found.read_text())["best_value"] == best
+    found.unlink()
+    chosen = "mapping=choice(entmax)"  # no trial of the second search is to do
+    for _ in range(2):
+        assert main(["run", "-m", *tiny, *SHORT, *study, "hydra.sweeper.n_trials=1", chosen]) == 0
+        (found,) = (tmp_path / "demo" / "sweeps").glob("*/optimization_results.yaml")
+        found.unlink()

@@ -77,7 +77,10 @@ def fitting_choices(group: str, kind: Any) -> list[str]:
     schemas = schema_choices(group)
     found = {name for name, schema in schemas.items() if fits(group, schema, kind)}
     files = [path for conf in conf_dirs() for path in (conf / group).glob("*.yaml")]
-    named = {path.stem: {name for key, name in default_choices(path) if not key} for path in files}
+    named = {
+        path.stem: {str(name).partition("@")[0] for key, name in default_choices(path) if not key}
+        for path in files
+    }
     while more := {choice for choice in named if choice not in found and named[choice] & found}:
         found |= more
     return sorted(found - schemas.keys())

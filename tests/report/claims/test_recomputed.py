@@ -152,7 +152,11 @@ def timed(scale: str, experiment: Experiment) -> Cell:
 
     def cell(row: str, column: Column, metric: str) -> Values:
         known = SPEEDS[3:] if column.metric.endswith(SPEEDS[3:]) else SPEEDS[:2]
-        speeds = found.get(column.name, {}).get(row, []) if metric.endswith(known) else []
+        # A column without a record of its own shows the ratios of one with the same runs.
+        columns = experiment.columns if column.metric.endswith(SPEEDS[:2]) else ()
+        alike = [one.name for one in columns if one.overrides == column.overrides]
+        (speeds,) = [found[one] for one in (column.name, *alike) if one in found][:1] or [{}]
+        speeds = speeds.get(row, []) if metric.endswith(known) else []
         return {(n,): value for n, value in enumerate(speeds)}
 
     return cell
