@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from repro.config.schema import RunConfig
-from repro.config.schema.registry import added_settings
+from repro.config.schema.registry import declarations
 from repro.version import NUMERIC_EPOCH
 
 NUISANCE = frozenset({"hardware", "logger", "data_dir", "results_dir", "fail_fast", "name"})
@@ -23,13 +23,6 @@ def changes_numbers(override: str) -> bool:
     """Return whether an override of ``repro run`` may change what the run computes."""
     return re.split(r"[.=]", override.lstrip("+"))[0] not in NUISANCE
 
-
-DISPLAYED = (("training", "checkpoint_minutes"), ("task", "shown"))
-"""Settings of other groups that do not say what is computed: when to save, what to keep for
-figures."""
-
-UNORDERED = (("task", "languages"),)
-"""Lists of which the corpus reads the members in an order of its own."""
 
 REMOVED = {("loss", "label_smoothing"): 0.0, ("decoding", "replace_unknown"): False}
 """Settings of earlier versions, with the only value that a run of today can have had."""
@@ -68,8 +61,9 @@ def settings(run: RunConfig) -> dict[str, Any]:
 def without_nuisance(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a run that may change its numbers, from all or from recorded ones.
 
-    Runs of one seed, epoch and corpus compute the same if and only if these are equal. A setting
-    that was added since counts from the first value on that no earlier run can have had.
+    Runs of one seed, epoch and corpus compute the same if and only if these are equal. What a
+    schema declares of its settings (:class:`~repro.config.schema.registry.Declarations`) applies to
+    groups that have this schema.
     """
     left = {
         key: dict(value) if isinstance(value, Mapping) else value
@@ -77,24 +71,34 @@ def without_nuisance(content: Mapping[str, Any]) -> dict[str, Any]:
         if key not in NUISANCE
     }
     groups = {key: value for key, value in left.items() if isinstance(value, dict)}
-    unread = {**dict.fromkeys(DISPLAYED, ...), **REMOVED, **added_settings()}
-    for (group, name), value in unread.items():
-        found = groups.get(group, {})
-        if name in found and value in (..., found[name]):
-            del found[name]
-    for group, name in UNORDERED:
-        if isinstance(groups.get(group, {}).get(name), list):
-            groups[group][name] = sorted(groups[group][name])
+    for group, found in groups.items():
+        declared = declarations(group, found.get("name"))
+        earlier = declared.added | {key: one for (of, key), one in REMOVED.items() if of == group}
+        for key, value in [*found.items()]:
+            if key in declared.unread or (key in earlier and earlier[key] == value):
+                del found[key]
+            elif key in declared.unordered and isinstance(value, list):
+                found[key] = sorted(value)
     if isinstance(folder := groups.get("data", {}).get("folder"), str):
         groups["data"]["folder"] = PurePath(folder).name  # the fingerprint tells what is in it
     return left
 
 
+def canonical(group: str, name: object, key: str, value: Any) -> Any:
+    """Return the value that is recorded for a setting of a group with a ``name``."""
+    return without_nuisance({group: {"name": name, key: value}}).get(group, {}).get(key, value)
+
+
 def unidentified(run: RunConfig) -> dict[str, Any]:
     """Collect the settings that are no part of a run's identity."""
     content = asdict(run)
-    shown = {f"{group}.{key}": content[group].get(key) for group, key in DISPLAYED}
-    return {key: content[key] for key in NUISANCE} | shown
+    groups = {key: value for key, value in content.items() if isinstance(value, dict)}
+    unread = {
+        f"{group}.{key}": value.get(key)
+        for group, value in groups.items()
+        for key in declarations(group, value.get("name")).unread
+    }
+    return {key: content[key] for key in NUISANCE} | unread
 
 
 def flattened(content: Mapping[str, Any], separator: str = ".") -> dict[str, Any]:

@@ -5,12 +5,14 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from repro.config.identity import flattened, without_nuisance
+from repro.config.errors import ConfigError
+from repro.config.identity import canonical, flattened, without_nuisance
 from repro.config.loading import declared_name
+from repro.config.overrides import parse_override
 from repro.config.paths import default_results_dir
-from repro.errors import ResultsError
+from repro.errors import ResultsError, meant
 from repro.results.record import Record
 from repro.results.store import all_records, read_records
 
@@ -23,7 +25,7 @@ _APART = ("scale", "corpus", "epoch", "signature", "kind", "training.optimizer")
 """Columns over which no mean is taken; ``signature`` is that of the metric, without versions."""
 
 
-_TOP_LEVEL_COMMA = re.compile(r",(?![^\[]*\])")
+_VALUES = re.compile(r",(?![^\[]*\])")
 """Commas between the values of a filter, not those of a list."""
 
 
@@ -44,9 +46,12 @@ def load(
         metrics (``test/accuracy``); NaN if a run has no such setting or metric.
 
     Raises:
-        ResultsError: a record is malformed.
+        ResultsError: there is no such folder or scale in it, or a record is malformed.
     """
-    root = Path(results_dir) if results_dir is not None else default_results_dir()
+    root = default_results_dir() if results_dir is None else Path(results_dir).expanduser()
+    for folder in (root, root / (scale or "")):
+        if not folder.is_dir():
+            raise ResultsError(f"{folder}: there is no such folder of results")
     records = all_records(root) if scale is None else read_records(root, scale)
     return frame_of(distinct([one for one in records if ensembles or one.kind == "run"]))
 
@@ -92,35 +97,53 @@ def selected(frame: "pd.DataFrame", filters: Sequence[str]) -> "pd.DataFrame":
     Raises:
         ResultsError: no run has such a setting, or a filter is not ``KEY=VALUE``.
     """
-    for key, wanted in map(parse_filter, filters):
-        column = column_of(frame, key)
+    for one in map(parse_filter, filters):
+        column = column_of(frame, one.key)
         if column not in frame:
-            raise ResultsError(f"no run has a setting {key!r}")
+            known = {str(name).removesuffix(".name") for name in frame}
+            raise ResultsError(f"no run has a setting {one.key!r}{meant(one.key, known)}")
+        own = f"{one.key.partition('.')[0]}.name"
+        read = frame[[name for name in dict.fromkeys([column, own]) if name in frame]]
         # pandas stores a null among numbers as NaN.
-        values = frame[column].astype(object).where(frame[column].notna(), None)
-        frame = frame.loc[[text_of(value) in wanted for value in values]]
+        rows = read.astype(object).where(read.notna(), None).to_dict("records")
+        frame = frame.loc[[one.agrees_with({str(k): v for k, v in row.items()}) for row in rows]]
     return frame
 
 
-def parse_filter(text: str) -> tuple[str, set[str]]:
-    """Parse ``KEY=VALUE,VALUE``; return the key and the values, as :func:`text_of` formats them.
+class Filter(NamedTuple):
+    """Condition on a setting: that it is one of some values."""
+
+    key: str
+    values: tuple[Any, ...]  # each as typed, and as Hydra reads it
+
+    def agrees_with(self, settings: Mapping[str, Any]) -> bool:
+        """Return whether settings by dotted key agree; that of a group is its name."""
+        named = self.key if self.key in settings else f"{self.key}.name"
+        if named not in settings:
+            return False
+        group, _, key = self.key.partition(".")
+        recorded = (canonical(group, settings.get(f"{group}.name"), key, v) for v in self.values)
+        return text_of(settings[named]) in {*map(text_of, self.values), *map(text_of, recorded)}
+
+
+def parse_filter(text: str) -> Filter:
+    """Parse ``KEY=VALUE,VALUE``.
 
     Records name a choice as its file does: ``loss=cross_entropy`` has the name ``softmax``.
 
     Raises:
         ResultsError: the text has another form.
     """
-    key, equals, values = text.partition("=")
+    key, equals, typed = text.partition("=")
     if not equals:
         raise ResultsError(f"{text}: expected KEY=VALUE, as mapping.alpha=1.5 or scale=demo,small")
-    typed = _TOP_LEVEL_COMMA.split(values)
-    wanted = {*typed}
-    for one in typed:
+    values: list[Any] = _VALUES.split(typed)
+    for one in [*values]:
         if key in ("mapping", "structure", "loss") and (name := declared_name(key, one)):
-            wanted.add(name)
-        with suppress(ValueError):  # 1e-3 is recorded as 0.001
-            wanted.add(text_of(float(one)))
-    return key, wanted
+            values.append(name)
+        with suppress(ConfigError):  # a text that no override has
+            values.append(parse_override(f"{key}={one}").value())
+    return Filter(key, tuple(values))
 
 
 def varying(records: Sequence[Record]) -> list[str]:
@@ -169,7 +192,8 @@ def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.Data
     columns = [column_of(frame, key) for key in keys]
     for name in (*columns, metric):
         if name not in frame:
-            raise ResultsError(f"no run has {name!r}")
+            known = {str(one).removesuffix(".name") for one in frame}
+            raise ResultsError(f"no run has {name!r}{meant(name, known)}")
     if metric in columns:
         raise ResultsError(f"{metric} is averaged; expected settings to average it by")
     frame = hashable(frame.dropna(subset=[metric]), columns)

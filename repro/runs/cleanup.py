@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from repro.checksums import DamagedFileError
+from repro.config.identity import flattened, without_nuisance
 from repro.errors import meant
 from repro.results import ResultsError, RunFolder, read_records, recent_runs
-from repro.results.frame import parse_filter, text_of
+from repro.results.frame import parse_filter
 from repro.results.labels import age_text, counted
 from repro.results.layout import record_path
 from repro.results.record import read_record
-from repro.results.store import publish_again, read_settings
+from repro.results.store import publish_again, read_config
 from repro.runs.display import read_sweep
 from repro.runs.locking import (
     STATES,
@@ -41,10 +42,11 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
         ResultsError: a filter is not ``KEY=VALUE``, no run has its key, or there is no such state.
     """
     wanted, rows, keys = [*map(parse_filter, filters)], [], set[str]()
-    for unknown in {state for key, values in wanted if key == "state" for state in values} - STATES:
+    for unknown in {s for key, values in wanted if key == "state" for s in values} - STATES:
         raise ResultsError(f"state={unknown}: expected one of {', '.join(sorted(STATES))}")
     for folder in recent_runs(results_dir):
-        settings = read_settings(folder) if wanted else {}
+        content = read_config(folder) if wanted else {}
+        settings = flattened(content) | flattened(without_nuisance(content))
         row: Row = {
             "run_id": folder.run_id,
             "scale": folder.scale,
@@ -56,11 +58,7 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
         }
         known = settings | row
         keys |= known.keys()
-        names = [key if key in known else f"{key}.name" for key, _ in wanted]
-        if all(
-            name in known and text_of(known[name]) in values
-            for name, (_, values) in zip(names, wanted, strict=True)
-        ):
+        if all(one.agrees_with(known) for one in wanted):
             files = (path for path in folder.path.rglob("*") if path.is_file())
             row["bytes"] = sum(path.stat().st_size for path in files)
             rows.append(row)

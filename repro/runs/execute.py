@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 from repro.config.identity import flattened, settings
+from repro.config.schema.registry import declarations
 from repro.results import ResultsError, RunFolder
 from repro.results.store import publish_again, read_settings
 from repro.runs.job import Job, Outcome, is_finished
@@ -80,7 +81,9 @@ def _log_history(run: Job) -> None:
 def _warn_of_examples(run: Job) -> None:
     """Warn that a finished run has not stored the examples that ``task.shown`` asks for now."""
     typed = [item for item in run.overrides if item.lstrip("+").startswith("task.shown=")]
-    wanted = vars(run.config.task).get("shown", [])
+    if "shown" not in declarations("task", run.config.task.name).unread:
+        return  # a task of one's own may have another setting of this name
+    wanted = vars(run.config.task)["shown"]
     if typed and not {*wanted} <= {*read_settings(run.folder).get("task.shown", [])}:
         _log.warning(
             "%s: done before, with other examples than %s; to store these with the same weights, "

@@ -1,7 +1,10 @@
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
 
 import pytest
 
+from repro.config import ConfigError
 from repro.config.compose import compose_run
 from repro.config.identity import (
     changes_numbers,
@@ -11,6 +14,9 @@ from repro.config.identity import (
     training_id,
     without_nuisance,
 )
+from repro.config.schema import registry
+from repro.config.schema.groups import TaskConfig
+from repro.config.schema.mapping import GammaConfig, UnboundedConfig
 from repro.tasks.nmt import SPEC
 from repro.version import NUMERIC_EPOCH
 
@@ -85,6 +91,77 @@ def test_a_setting_that_is_added_leaves_identities_as_they_were():
     del recorded["training"]["graphs"]  # by a version that did not have it
     assert without_nuisance(recorded) == settings(config)
     assert without_nuisance(recorded) != settings(compose_run(["training.graphs=auto"]))
+
+
+@pytest.fixture
+def declare(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str, type], None]]:
+    """Register a schema of an extension."""
+    known = {group: dict(schemas) for group, schemas in registry.registered_schemas().items()}
+
+    def register(group: str, name: str, schema: type) -> None:
+        known[group][name] = schema
+        monkeypatch.setattr(registry, "registered_schemas", lambda: known)
+        registry._declarations.cache_clear()
+
+    yield register
+    registry._declarations.cache_clear()
+
+
+def test_what_the_package_declares_of_its_tasks_is_not_true_of_others(declare):
+    @dataclass
+    class Own(TaskConfig):
+        languages: list[str] = field(default_factory=list)
+        shown: int = 4
+
+    declare("task", "own", Own)
+    ordered = [
+        {"task": {"name": "own", "languages": languages, "shown": shown}}
+        for languages in (["de", "en"], ["en", "de"])
+        for shown in (1, 4)
+    ]
+    assert [without_nuisance(one) for one in ordered] == ordered
+
+
+def test_what_a_schema_declares_changes_no_identity_of_other_schemas(declare):
+    chosen = [f"mapping={name}" for name in ("softmax", "sparsemax", "fusedmax", "entmax")]
+    before = [settings(compose_run([one])) for one in chosen]
+    assert before[1]["mapping"] == {"name": "sparsemax", "gamma": 1.0}
+
+    @dataclass
+    class Own(UnboundedConfig):
+        added: ClassVar[dict[str, Any]] = {"gamma": 1.0, "alpha": 1.5}
+        unread: ClassVar[tuple[str, ...]] = ("lam",)
+
+        gamma: float = 1.0
+        alpha: float = 1.5
+        lam: float = 0.1
+
+    declare("mapping", "own", Own)
+    assert [settings(compose_run([one])) for one in chosen] == before
+    own = {"name": "own", "gamma": 1.0, "alpha": 1.25, "lam": 0.2}
+    assert without_nuisance({"mapping": own}) == {"mapping": {"name": "own", "alpha": 1.25}}
+
+
+def test_a_choice_whose_name_is_that_of_no_schema_has_the_declarations_of_its_own(declare):
+    class Own(GammaConfig):  # of softmax and sparsemax; fusedmax extends it
+        added: ClassVar[dict[str, Any]] = {"gamma": 1.0}
+
+    declare("mapping", "gamma", Own)
+    for name in ("softmax", "sparsemax"):
+        assert without_nuisance({"mapping": {"name": name, "gamma": 1.0}})["mapping"] == {
+            "name": name
+        }
+    entmax = {"name": "entmax", "gamma": 1.0}
+    assert without_nuisance({"mapping": entmax}) == {"mapping": entmax}
+
+
+def test_a_declaration_of_what_is_no_setting_is_refused(declare):
+    class Own(GammaConfig):
+        unordered: ClassVar[tuple[str, ...]] = ("languages",)
+
+    declare("mapping", "own", Own)
+    with pytest.raises(ConfigError, match="schema own of mapping declares languages; expected fie"):
+        run_id(compose_run(BASE), "f")
 
 
 def training(*overrides: str) -> str:

@@ -29,7 +29,9 @@ def test_each_run_is_a_row_with_settings_metrics_and_provenance(results):
     row = frame[frame.run_id == "1.5-2"].iloc[0]
     assert (row["mapping.alpha"], row["seed"], row["test/accuracy"]) == (1.5, 2, 17.0)
     assert row["commit"] == "abc1234"
-    assert load(results / "nothing").empty
+    for place in ((results / "nothing",), (results, "dmeo")):
+        with pytest.raises(ResultsError, match="there is no such folder of results"):
+            load(*place)
 
 
 def test_ensembles_and_repeated_runs_do_not_count_twice(tmp_path, make_record):
@@ -75,6 +77,29 @@ def test_a_run_without_a_group_does_not_hide_the_choices_of_others(results, make
     nothing = selected(frame, ["mapping=softmax", "seed=1"])
     assert nothing.empty
     assert [*nothing.columns] == [*frame.columns]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "task.languages=[velisk,drovan]", "task.languages=[drovan, velisk]", "data.generated=True",
+        "training.learning_rate=1e-3,7", "data.folder=/elsewhere/own", "run_id=123e4567",
+        "seed=1.0", "mapping=null,softmax", "corpus=sigmorphon: two", "seed=2,1",
+    ],
+)  # fmt: skip
+def test_filters_are_read_as_settings_are_typed(text, tmp_path, make_record):
+    config = {
+        "task": {"name": "morphology", "languages": ["drovan", "velisk"]},
+        "data": {"generated": True, "folder": "own"},
+        "training": {"learning_rate": 0.001},
+        "mapping": {"name": "softmax"},
+    }
+    other = {"task": {"name": "nmt"}, "data": {"generated": False}, "mapping": {"name": "entmax"}}
+    publish(
+        tmp_path, make_record(run_id="123e4567", seed=1, config=config, corpus="sigmorphon: two")
+    )
+    publish(tmp_path, make_record(run_id="223e4567", seed=3, config=other))
+    assert [*selected(load(tmp_path), [text]).run_id] == ["123e4567"]
 
 
 def test_a_pivot_aggregates_over_the_other_settings(results):

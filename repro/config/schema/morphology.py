@@ -27,6 +27,8 @@ class MorphologyConfig(TaskConfig):
     """Morphological inflection (CoNLL–SIGMORPHON 2018, task 1)."""
 
     selectors: ClassVar[tuple[str, ...]] = ("accuracy",)
+    unread: ClassVar[tuple[str, ...]] = ("shown",)
+    unordered: ClassVar[tuple[str, ...]] = ("languages",)
 
     setting: str = choice(("medium", "high"))  # training set size: `medium` or `high`
     # Languages to train and test on; `null` for all that have the setting.

@@ -93,6 +93,7 @@ class PairTaskConfig(TaskConfig):
     """Settings of the two tasks on pairs of sentences: evaluation and stored examples."""
 
     selectors: ClassVar[tuple[str, ...]] = ("label_accuracy",)
+    unread: ClassVar[tuple[str, ...]] = ("shown",)
 
     evaluation_batch: int = number("(0, inf)", 128)  # number of pairs in an evaluation batch
     # Number of validation pairs, the first ones, whose weights are stored.

@@ -39,6 +39,7 @@ class ParsingConfig(TaskConfig):
     """Dependency parsing with gold words and tags."""
 
     selectors: ClassVar[tuple[str, ...]] = ("uas",)
+    unread: ClassVar[tuple[str, ...]] = ("shown",)
 
     reduction: str = choice(("sum", "mean"))  # reduction of the losses of a batch: `sum` or `mean`
     # Which tags the model reads: `upos` (universal) or `xpos` (of the treebank).

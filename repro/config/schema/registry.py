@@ -6,11 +6,11 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 import repro.config.schema as package
 from repro.config.errors import ConfigError
-from repro.config.loading import default_choices
+from repro.config.loading import declared_name, default_choices
 from repro.config.paths import conf_dirs, import_extension
 from repro.config.schema.run import RunConfig, fits
 
@@ -44,27 +44,56 @@ def registered_schemas() -> dict[str, dict[str, type]]:
     return found
 
 
-@cache
-def added_settings() -> dict[tuple[str, str], Any]:
-    """Map settings that were added to a schema, by group and key, to what earlier runs computed.
+class Declarations(NamedTuple):
+    """What a schema declares of its settings, in class variables of these names.
 
-    A schema names them in its class variable ``added``: with this value a run keeps the identity
-    that it had before.
+    Attributes:
+        added: settings that were added to the schema, with what runs computed before: with this
+            value a run keeps the identity that it had.
+        unread: settings that do not say what is computed, such as what to keep for figures.
+        unordered: lists of which the order changes nothing.
+    """
+
+    added: dict[str, Any]
+    unread: frozenset[str]
+    unordered: frozenset[str]
+
+
+def declarations(group: str, name: object) -> Declarations:
+    """Return the declarations for a group of a run, found by the ``name`` in it.
+
+    They are those of the schema of this name, else of the schemas of the choices of this name; a
+    group without names, as that of training, has those of all its schemas.
 
     Raises:
-        ConfigError: two schemas of a group give a key different values, or name no field of theirs.
+        ConfigError: a schema declares something of what is no field of it.
     """
-    found: dict[tuple[str, str], Any] = {}
-    for group, schemas in registered_schemas().items():
-        for name, schema in schemas.items():
-            for key, value in getattr(schema, "added", {}).items():
-                known = {field.name for field in fields(schema)}
-                if key not in known or found.setdefault((group, key), value) != value:
-                    raise ConfigError(
-                        f"schema {name} of {group}: added has {key!r} with {value!r}; expected a "
-                        "field, with one value in all schemas of the group"
-                    )
-    return found
+    return _declarations(group, name if isinstance(name, str) else None)
+
+
+@cache
+def _declarations(group: str, name: str | None) -> Declarations:
+    schemas, joint = registered_schemas().get(group, {}), Declarations({}, frozenset(), frozenset())
+    for key, schema in schemas.items():
+        own = Declarations(
+            getattr(schema, "added", {}),
+            frozenset(getattr(schema, "unread", ())),
+            frozenset(getattr(schema, "unordered", ())),
+        )
+        named = {*own.added, *own.unread, *own.unordered}
+        if unknown := sorted(named - {field.name for field in fields(schema)}):
+            text = f"schema {key} of {group} declares {', '.join(unknown)}; expected fields"
+            raise ConfigError(text)
+        if name is None or name in schemas:
+            chosen = name in (None, key)
+        else:  # reads files
+            choices = fitting_choices(group, schema) if named else ()
+            chosen = any(declared_name(group, one) == name for one in choices)
+        if chosen:
+            joint = Declarations(
+                joint.added | own.added, joint.unread | own.unread, joint.unordered | own.unordered
+            )
+    return joint
 
 
 def schema_choices(group: str) -> dict[str, type]:

@@ -66,6 +66,7 @@ class TextTaskConfig(TaskConfig):
     """A task from text to text."""
 
     selectors: ClassVar[tuple[str, ...]] = ("token_accuracy",)
+    unread: ClassVar[tuple[str, ...]] = ("shown",)
 
     # Number of validation examples whose attention is stored for figures.
     stored_examples: int = number("[0, inf)", 40)

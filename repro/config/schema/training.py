@@ -17,6 +17,7 @@ class TrainingConfig:
     """Optimizer, schedule and stopping."""
 
     added: ClassVar[dict[str, Any]] = {"graphs": "off"}
+    unread: ClassVar[tuple[str, ...]] = ("checkpoint_minutes",)
 
     learning_rate: float = number("(0, inf)")  # base learning rate
     decay: float = number("(0, 1]")  # factor by which the `schedule` multiplies the learning rate
