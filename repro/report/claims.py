@@ -15,7 +15,7 @@ from repro.report.contrasts import Contrast, Outcome, every, tested
 from repro.report.provenance import GENERATED_SCALE
 from repro.report.table import MeasuredCells
 from repro.results import Archive
-from repro.results.cells import SPEEDS
+from repro.results.timed import SPEEDS, TimedUpdates
 
 GENERATED = (
     "Judged on generated corpora: these verdicts say whether the suite shows an effect on its own "
@@ -158,13 +158,13 @@ def judge_claims(archive: Archive) -> list[Judged]:
         ConfigError: a file of claims or of experiments is malformed.
         ResultsError: a record of speeds is malformed.
     """
-    judged = []
+    judged, updates = [], TimedUpdates(archive)
     for paper in load_claims():
         for claim in paper.claims:
             experiment, cells = load_experiment(f"{paper.paper}/{claim.artefact}"), None
             if archive.scale in experiment.scales:
                 timed = bool(metrics_of(claim, experiment) & SPEEDS)
-                records = archive.speeds if timed else archive.measurements
+                records = updates.speeds if timed else archive.measurements
                 cells = MeasuredCells(experiment, archive.scale, records(experiment))
             judged.append(judge(paper.paper, claim, experiment, cells))
     archive.plans.save()  # a report judges the other scales as well

@@ -51,6 +51,7 @@ from repro.results import Archive, Measurement, ResultsError, figure_path, run_f
 from repro.results.cells import refuse_unknown_metrics
 from repro.results.labels import counted
 from repro.results.sweeps import read_sweeps
+from repro.results.timed import TimedUpdates
 
 _log = logging.getLogger(__name__)
 NOT_RUN = "not run at this scale"
@@ -249,8 +250,10 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
     experiments = [load_experiment(name) for name in list_experiments()]
     for experiment in experiments:
         refuse_unknown_metrics(experiment)
+    updates = TimedUpdates(archive)
     parts = [
-        _part(archive, comparer, one, names is None or one.name in names) for one in experiments
+        _part(archive, updates, comparer, one, names is None or one.name in names)
+        for one in experiments
     ]
     sweeps = [sweep_view(archive, comparer, one) for one in read_sweeps(archive.results_dir, scale)]
     comparer.save()
@@ -306,7 +309,11 @@ def sweep_document(archive: Archive, name: str) -> Document:
 
 
 def _part(
-    archive: Archive, comparer: Comparer, experiment: Experiment, renewed: bool
+    archive: Archive,
+    updates: TimedUpdates,
+    comparer: Comparer,
+    experiment: Experiment,
+    renewed: bool,
 ) -> Section | Absent:
     results_dir, scale = archive.results_dir, archive.scale
     name, title = experiment.name, experiment.title
@@ -325,7 +332,7 @@ def _part(
         figure = None if data is None else figure_view(results_dir, scale, experiment, data, home)
         if not experiment.computed:
             comparisons = compare_rows(experiment, records, scale, comparer, compute=renewed)
-            shown = archive.shown(experiment)
+            shown = updates.shown(experiment)
             table = build_table(experiment, shown, scale, comparisons, failed)
             return build_section(table, records, figure, undrawn, changed)
         if figure is None:

@@ -10,7 +10,8 @@ from repro.evaluation.metrics import best_value, formula_of, metric_of
 from repro.report.cell import BLANK, Cell, collapsed, run_link, visible_digits
 from repro.report.provenance import FULL_SCALE
 from repro.results import Comparison, Measurement, ResultsError
-from repro.results.cells import SPEEDS, averaged, may_stand_together
+from repro.results.cells import averaged, may_stand_together
+from repro.results.timed import SPEEDS
 
 CellKey = tuple[str, str, str]
 RATIO_DIGITS = 2

@@ -5,34 +5,23 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
-from itertools import groupby, product
+from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Self
 
 from repro.config.errors import ConfigError
-from repro.config.experiment import Column, Experiment, list_experiments, load_experiment
+from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.identity import changes_numbers, flattened, without_nuisance
 from repro.config.planning import PlannedRun, Plans, choices_in, naming_rows, plan_runs
 from repro.evaluation.metrics import best_value, is_current, is_metric, metric_of, without_versions
 from repro.results.labels import corpus_label
 from repro.results.layout import plans_path, record_path, scale_dir
 from repro.results.record import Record
-from repro.results.speeds import speeds_of
 from repro.results.store import RunFolder, list_runs, read_config, run_folder, survey_records
 from repro.version import NUMERIC_EPOCH
 
 _log = logging.getLogger(__name__)
-
-RATES = ("train/tokens_per_second", "train/pairs_per_second")
-"""Metrics of speed, of whole runs or of updates timed in turn."""
-EPOCH_MINUTES = "train/epoch_minutes"
-"""Time of an epoch, of whole runs or at the speed of updates timed in turn."""
-SPEED_GAIN = "train/speed_gain"
-"""Speed in the last epoch divided by that in the second, measured in either way."""
-SPEEDS = frozenset({*RATES, EPOCH_MINUTES, SPEED_GAIN})
-"""Metrics that depend on what else a machine does."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +220,7 @@ class Archive:
 
     def _of_corpus_at_hand(self, run: PlannedRun) -> tuple[str, list[Record]]:
         """Return which corpus a planned run reads, and its recorded runs; see the class."""
-        overrides = self._overrides(run)
+        overrides = self.overrides_of(run)
         with naming_rows([run]):
             if overrides not in self._matching:  # artefacts share many configurations
                 runs = self._by_seed[run.seed]
@@ -243,7 +232,8 @@ class Archive:
         at_hand = self._corpus_at_hand(run, corpus)
         return corpus, [one for one in found if at_hand in (None, one.fingerprint)]
 
-    def _overrides(self, run: PlannedRun) -> tuple[str, ...]:
+    def overrides_of(self, run: PlannedRun) -> tuple[str, ...]:
+        """Return the overrides of a planned run, those that change its artefact among them."""
         return (*run.overrides, *self.changed.get(run.experiment, ()))
 
     def _matches(self, overrides: tuple[str, ...], content: Mapping[str, Any]) -> bool:
@@ -297,7 +287,7 @@ class Archive:
             corpus_label(record.corpus, record.fingerprint)
             for run, chosen in found.items()
             if chosen is None
-            for record in self._matching[self._overrides(run)]
+            for record in self._matching[self.overrides_of(run)]
         }
         if other:
             _log.warning(
@@ -305,88 +295,6 @@ class Archive:
                 experiment.name,
                 ", ".join(sorted(other)),
             )
-
-    def shown(self, experiment: Experiment) -> list[Measurement]:
-        """Return the measurements for tables: speeds in turn replace those of whole runs."""
-        metrics = {one.name: one.metric for one in experiment.columns}
-        timed = [one for one in self.speeds(experiment) if one.metric == metrics[one.column]]
-        places = {(one.column, one.metric) for one in timed}
-        runs = self.measurements(experiment)
-        return [*timed, *(one for one in runs if (one.column, one.metric) not in places)]
-
-    def speeds(self, experiment: Experiment) -> list[Measurement]:
-        """Return the speeds of updates timed in turn; a repetition stands in place of a seed.
-
-        Speeds of whole runs depend on what else the machine did then. The time of an epoch is the
-        number of its symbols, as the runs of the column tell, divided by the speed.
-        """
-        found = list[Measurement]()
-        for column in experiment.columns_at(self.scale):
-            (speeds, machine), metrics = self._timed(experiment, column), [*RATES]
-            if column.metric == SPEED_GAIN:
-                metrics = [SPEED_GAIN]
-            elif speeds and column.metric == EPOCH_MINUTES:
-                metrics, runs = [EPOCH_MINUTES], defaultdict[str, dict[str, float]](dict)
-                for one in self.measurements(experiment):
-                    if one.column == column.name and one.metric in (EPOCH_MINUTES, RATES[0]):
-                        runs[one.run_id][one.metric] = one.value
-                both = [one.values() for one in runs.values() if len(one) == 2]
-                lengths = [rate * minutes for rate, minutes in both]
-                speeds = {
-                    row: [fmean(lengths) / v for v in of] for row, of in speeds.items() if lengths
-                }
-            found += [
-                Measurement.alone((row, column.name, metric), value, self.scale, seed, machine)
-                for row, values in speeds.items()
-                for metric in metrics
-                for seed, value in enumerate(values, start=1)
-            ]
-        return found
-
-    def _timed(self, experiment: Experiment, column: Column) -> tuple[dict[str, list[float]], str]:
-        """Return the recorded speeds of the rows of a column, and the machine.
-
-        As runs do, they fill cells of equal settings, whatever the artefact.
-        """
-        recorded, rates = self._recorded_speeds, {*RATES, EPOCH_MINUTES}
-        columns = experiment.columns_at(self.scale)
-        alike = [o for o in columns if {o.metric, column.metric} <= rates]
-        alike = [one for one in alike if one.overrides == column.overrides]
-        for one in (column, *alike):
-            if found := recorded.get((experiment.name, one.name)):
-                return found
-        if column.metric not in rates or not recorded:
-            return {}, ""
-        mine, best = self._settings(experiment, column.name), (dict[str, list[float]](), "")
-        for (name, other), (rows, machine) in recorded.items():
-            theirs = self._settings(load_experiment(name), other)
-            pairs = product(mine.items(), theirs.items())
-            same = {row: rows[one] for (row, a), (one, b) in pairs if a == b and one in rows}
-            best = max(best, (same, machine), key=lambda found: len(found[0]))
-        return best
-
-    @cached_property
-    def _recorded_speeds(self) -> dict[tuple[str, str], tuple[dict[str, list[float]], str]]:
-        """Speeds by row, and the machine, of every artefact and column that has a record."""
-        found = {name: speeds_of(self.results_dir, self.scale, name) for name in list_experiments()}
-        return {
-            (name, column): (rows, one.machine.get(column, ""))
-            for name, one in found.items()
-            for column, rows in one.columns.items()
-        }
-
-    def _settings(self, experiment: Experiment, column: str) -> dict[str, Mapping[str, Any]]:
-        """Return the settings that each row plans in a column of speeds; none if they are tuned."""
-        metrics = {one.name: one.metric for one in experiment.columns}
-        known = self.scale in experiment.scales and metrics.get(column) in {*RATES, EPOCH_MINUTES}
-        if experiment.tune is not None or not known:
-            return {}
-        runs = [run for run in plan_runs(experiment, self.scale) if run.column == column]
-        return {
-            run.row: self.plans[self._overrides(run)].settings
-            for run in runs
-            if run.seed == runs[0].seed
-        }
 
     def _planned(self, experiment: Experiment) -> list[PlannedRun]:
         """Return the runs of an artefact; if a setting is tuned, outcomes decide on later ones."""
@@ -401,7 +309,7 @@ class Archive:
         found = defaultdict[tuple[str, str], list[RunFolder]](list)
         planned = self._planned(experiment) if self.failures and not experiment.computed else []
         for run, record in self.find_all(planned).items():
-            overrides = self._overrides(run)
+            overrides = self.overrides_of(run)
             if record is None:
                 found[run.row, run.column] += [
                     folder for folder, known in self.failures if self._matches(overrides, known)

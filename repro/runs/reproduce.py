@@ -1,6 +1,7 @@
 """Artefacts of the papers, from their experiment files to the report."""
 
 import logging
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from repro.config.compose import compose_run
 from repro.config.experiment import Experiment, load_experiment
+from repro.config.identity import changes_numbers
 from repro.config.overrides import is_hydras, parse_override, resolved
 from repro.config.planning import PlannedRun, naming_rows, plan_artefacts, refuse_relabelled
 from repro.errors import DataError
@@ -70,7 +72,6 @@ def reproduce(
     # module level, since `repro plan` does not need it.
     from repro.report import Origin, build_report, export_figure_data
     from repro.report.figures import figure_kind
-    from repro.runs.train import evaluate_ensemble
 
     sweep = [item for item in overrides if is_hydras(item)]
     extra = [item for item in overrides if item not in sweep]
@@ -109,26 +110,38 @@ def reproduce(
             if experiment.computed:
                 origin = Origin(describe_versions(), source_commit())
                 export_figure_data(archive, experiment, origin=origin)
-            for runs in work.ensembles(experiment, archive):
-                members = [
-                    replace(
-                        locate(compose_run([*run.overrides, *extra])),
-                        # That of the record may have a name of an earlier version.
-                        folder=run_folder(results_dir, scale, record.run_id),
-                    )
-                    for run, record in runs.items()
-                ]
-                if all(member.folder.status == "done" for member in members):
-                    command = f"repro reproduce {experiment.name} scale={scale}"
-                    outcome = evaluate_ensemble(members, command)
-                    if outcome.status == "failed":
-                        member = next(iter(runs))
-                        cell = f"{experiment.name}: {member.row}, {member.column}"
-                        outcomes.append(replace(outcome, label=cell))
+            outcomes += _make_ensembles(experiment, work, archive, extra)
         # With the records of the ensembles.
         archive = Archive(results_dir, scale, changes, corpus_at_hand=corpora)
         write_own_examples(archive, names)
         return Reproduction(outcomes, build_report(archive, names))
+
+
+def _make_ensembles(
+    experiment: Experiment, work: "_Work", archive: Archive, extra: Sequence[str]
+) -> Iterator[Outcome]:
+    """Evaluate the ensembles of an artefact that are to be made; yield those that failed."""
+    from repro.runs.train import evaluate_ensemble
+
+    typed = [one for one in extra if changes_numbers(one)]
+    command = shlex.join(
+        ["repro", "reproduce", experiment.name, f"scale={archive.scale}", *map(resolved, typed)]
+    )
+    for runs in work.ensembles(experiment, archive):
+        members = [
+            replace(
+                locate(compose_run([*run.overrides, *extra])),
+                # That of the record may have a name of an earlier version.
+                folder=run_folder(archive.results_dir, archive.scale, record.run_id),
+            )
+            for run, record in runs.items()
+        ]
+        if all(member.folder.status == "done" for member in members):
+            outcome = evaluate_ensemble(members, command)
+            if outcome.status == "failed":
+                member = next(iter(runs))
+                cell = f"{experiment.name}: {member.row}, {member.column}"
+                yield replace(outcome, label=cell)
 
 
 def corpora_at_hand(extra: Sequence[str]) -> Callable[[PlannedRun, str], str | None]:

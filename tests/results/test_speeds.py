@@ -13,6 +13,7 @@ from repro.report.table import Table, build_table
 from repro.results import Archive, Measurement, ResultsError
 from repro.results.layout import speeds_path
 from repro.results.speeds import read_speeds, write_speeds
+from repro.results.timed import TimedUpdates
 
 
 def test_columns_are_replaced_one_by_one(tmp_path):
@@ -85,7 +86,7 @@ class OneRun(Archive):
 
 def table(root: Path, artefact: str) -> Table:
     experiment = load_experiment(f"niculae2017/{artefact}")
-    return build_table(experiment, OneRun(root, "small").shown(experiment), "small")
+    return build_table(experiment, TimedUpdates(OneRun(root, "small")).shown(experiment), "small")
 
 
 def test_tables_show_the_speeds_by_which_claims_are_judged(tmp_path):

@@ -1,5 +1,6 @@
 """Ensembles of an artefact: what they need, what a plan says of it, and how they fail."""
 
+import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -209,6 +210,15 @@ def test_the_records_of_members_become_those_of_their_weights(results, evaluated
     assert reproduce([NAME], "demo", results).outcomes == []
     assert evaluated == []
     assert read_record(record_path(tmp_path, "demo", own.run_id)) == own
+
+
+def test_the_command_of_an_ensemble_has_the_settings_of_its_members(results, tmp_path):
+    numbers = [one for one in results[1:] if not one.startswith(("results_dir=", "hardware"))]
+    for one in ensembles(tmp_path):
+        words = shlex.split(one.command)
+        assert words[:4] == ["repro", "reproduce", NAME, "scale=demo"]
+        assert {*numbers} <= {*words[4:]}
+        assert not any(word.startswith(("results_dir=", "hardware")) for word in words)
 
 
 def test_a_damaged_ensemble_is_made_again(results, tmp_path):
