@@ -119,8 +119,17 @@ def describe_versions() -> str:
 def source_commit() -> str:
     """Return the commit, with ``+changes`` if files differ; without a checkout, the version.
 
-    ``with extensions`` and the beginning of a SHA-256 follow if there are modules or settings of
-    extensions: the digest depends on their contents and names, not on the place of the folders.
+    ``with extensions`` and :func:`extensions_digest` follow if there are modules or settings of
+    extensions.
+    """
+    digest = extensions_digest()
+    return _own_commit() + (f" with extensions {digest}" if digest else "")
+
+
+def extensions_digest() -> str:
+    """Return the beginning of a SHA-256 of the modules and settings of extensions; blank without.
+
+    It depends on their contents and names, not on the place of the folders.
     """
     files = sorted(
         (path.relative_to(folder).as_posix(), sha256_of_file(path))
@@ -129,8 +138,7 @@ def source_commit() -> str:
         for kind in ("repro/**/*.py", "conf/**/*.yaml")
         for path in folder.glob(kind)
     )
-    digest = sha256(json.dumps(files).encode()).hexdigest()[:12]
-    return _own_commit() + (f" with extensions {digest}" if files else "")
+    return sha256(json.dumps(files).encode()).hexdigest()[:12] if files else ""
 
 
 def _own_commit() -> str:

@@ -9,6 +9,8 @@ from repro.config.compose import compose_run
 from repro.config.paths import conf_dir
 from repro.runs.device import warn_of_precision
 from repro.runs.environment import source_commit
+from repro.runs.execute import execute
+from repro.runs.job import locate
 
 
 @pytest.mark.parametrize(
@@ -26,7 +28,7 @@ def test_bfloat16_on_a_processor_without_it_is_warned_of_once(
 
 
 def test_the_commit_of_a_run_includes_the_code_and_settings_of_extensions(
-    tiny, tmp_path, monkeypatch
+    tiny, tmp_path, monkeypatch, caplog
 ):
     monkeypatch.delenv("REPRO_EXTENSIONS", raising=False)
     own = source_commit()
@@ -50,6 +52,14 @@ def test_the_commit_of_a_run_includes_the_code_and_settings_of_extensions(
     choice.unlink()  # no scale of the package
     assert commit(one) == found[2]
     assert executed(compose_run(tiny)).read_record().commit == found[2]
+    warned = [one for one in caplog.messages if "extensions" in one]
+    assert warned == []
+    model.write_text("A = 3")
+    for _ in range(2):
+        assert execute(locate(compose_run(tiny))).status == "skipped"
+    (warned,) = (one for one in caplog.messages if "extensions" in one)
+    assert found[2].rpartition(" ")[2] in warned
+    model.write_text("A = 2")
     one.rename(moved)
     assert commit(two, moved) == commit(moved, two) == found[2]
     model = moved / model.relative_to(one)
