@@ -251,7 +251,7 @@ def _parted(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
         elif not is_hydras(text):
             sets_value = "." in name or name in keys or item.type is OverrideType.CHANGE
         (values if sets_value else choices).append(text)
-    _refuse_chosen(choices)
+    _refuse_twice(choices)
     return choices, values
 
 
@@ -300,6 +300,9 @@ def _refuse_misplaced(text: str) -> None:
         raise ConfigError(f"{text}: {_NO_PROTOCOL}")
     if group in registered_schemas() and (inner or item.package is not None):
         raise ConfigError(f"{text}: expected {group}=NAME")
+    # The defaults of a task choose of all groups that it takes, some of which as null.
+    if (item.is_add() or item.is_force_add()) and group in {*registered_schemas(), "hydra"}:
+        raise ConfigError(f"{text}: leave out the +")
     _refuse_file(group, item.value())
 
 
@@ -309,24 +312,15 @@ def _refuse_file(group: str, choice: object) -> None:
         raise ConfigError(f"{group}={choice}: expected the name of a choice, without .yaml")
 
 
-def _refuse_chosen(choices: Sequence[str]) -> None:
+def _refuse_twice(choices: Sequence[str]) -> None:
     """Refuse ``+GROUP=CHOICE`` of a group with another choice, which Hydra may leave in place."""
     items = {text: parse_override(text) for text in choices}
-    added = [text for text, item in items.items() if item.is_add() or item.is_force_add()]
-    added = [text for text in added if "." not in items[text].key_or_group]
-    if not added:
-        return
-    others = tuple(text for text in items if text not in added)
-    chosen = set[str]()
-    with suppress(ConfigError):  # what is wrong with the others is said when all are composed
-        chosen |= _with_choices(others).choices.keys()
-    named = Counter(items[text].key_or_group for text in choices)
-    for text in added:
-        group = items[text].key_or_group
-        if group in chosen:
-            raise ConfigError(f"{text}: the group is chosen already; leave out the +")
-        if named[group] > 1:
-            raise ConfigError(f"{text}: {group} is chosen twice; leave one of them out")
+    chosen = Counter(item.key_or_group for item in items.values())
+    for text, item in items.items():
+        added = item.is_add() or item.is_force_add()
+        if added and "." not in item.key_or_group and chosen[item.key_or_group] > 1:
+            problem = f"{item.key_or_group} is chosen twice; leave one of them out"
+            raise ConfigError(f"{text}: {problem}")
 
 
 def _with_choices(choices: tuple[str, ...]) -> _Composition:
