@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import fields, is_dataclass
@@ -172,14 +172,13 @@ def _hydra_settings_of_files(overrides: Sequence[str]) -> list[tuple[str, Path]]
     Of several values of a choice, the first is composed.
     """
     stated = []
-    for folder in (*conf_dirs()[1:], *search_path(overrides)):
-        for path in sorted(folder.rglob("*.yaml")):
-            content = None
-            with suppress(YAMLError, OSError, UnicodeDecodeError):  # told of if it is chosen
-                content = load_yaml(path)
-            own = content.get("hydra") if isinstance(content, dict) else None
-            keys = flattened({"hydra": own}) if isinstance(own, dict) else {}
-            stated += [(key, path) for key in keys]
+    for path in _files([*conf_dirs()[1:], *search_path(overrides)]):
+        content = None
+        with suppress(YAMLError, OSError, UnicodeDecodeError):  # told of if it is chosen
+            content = load_yaml(path)
+        own = content.get("hydra") if isinstance(content, dict) else None
+        keys = flattened({"hydra": own}) if isinstance(own, dict) else {}
+        stated += [(key, path) for key in keys]
     if not stated:
         return []
     with hydra_application() as application:
@@ -315,7 +314,7 @@ def _refuse_file(group: str, choice: object) -> None:
 def _refuse_twice(choices: Sequence[str]) -> None:
     """Refuse ``+GROUP=CHOICE`` of a group with another choice, which Hydra may leave in place."""
     items = {text: parse_override(text) for text in choices}
-    chosen = Counter(item.key_or_group for item in items.values())
+    chosen = Counter(items[text].key_or_group for text in choices)
     for text, item in items.items():
         added = item.is_add() or item.is_force_add()
         if added and "." not in item.key_or_group and chosen[item.key_or_group] > 1:
@@ -326,10 +325,14 @@ def _refuse_twice(choices: Sequence[str]) -> None:
 def _with_choices(choices: tuple[str, ...]) -> _Composition:
     """Return a composition of its own with choices of groups, cached until a file changes."""
     folders = (*conf_dirs(), *search_path(choices))
-    files = (path for folder in folders for path in sorted(folder.rglob("*.yaml")))
-    found = ((str(path), path.stat()) for path in files)
+    found = ((str(path), path.stat()) for path in _files(folders))
     stamp = tuple((path, status.st_mtime_ns, status.st_size) for path, status in found)
     return deepcopy(_cached(choices, stamp))
+
+
+def _files(folders: Iterable[Path]) -> Iterator[Path]:
+    """Yield the configuration files of folders, in order."""
+    return (path for folder in folders for path in sorted(folder.rglob("*.yaml")))
 
 
 def _compose_choices(choices: tuple[str, ...]) -> _Composition:
@@ -347,28 +350,39 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
             _refuse_unused(_compose_choices(of_task).config, choices)
         raise ConfigError(_explain_choices(error, choices)) from error
     except RecursionError as error:
-        files = (path for folder in folders for path in sorted(folder.rglob("*.yaml")))
-        named = (path for path in files if (None, path.stem) in default_choices(path))
+        named = (path for path in _files(folders) if (None, path.stem) in default_choices(path))
         where = next((f"{path}: its `defaults` name the file itself" for path in named), None)
         raise ConfigError(where or "the `defaults` of configuration files form a cycle") from error
     except UserError:
         raise
     except (UnicodeDecodeError, OSError) as error:  # about a file that Hydra does not name
-        for path in (path for folder in folders for path in sorted(folder.rglob("*.yaml"))):
+        for path in _files(folders):
             with _blaming(path):
                 if not isinstance(load_yaml(path), dict | None):
                     raise ConfigError("expected a mapping") from error
         raise
     except ValueError as error:  # about the defaults list of a file
         raise ConfigError(str(error)) from error
+    chosen = cast(dict[str, str | None], OmegaConf.to_container(cfg.hydra.runtime.choices))
+    _check_composed(cfg, chosen, folders)
+    return _Composition(cfg, chosen)
+
+
+def _check_composed(cfg: DictConfig, chosen: Mapping[str, str | None], folders: list[Path]) -> None:
+    """Refuse what Hydra composes, but no run or sweep can use, or what has no effect.
+
+    Args:
+        cfg: configuration with Hydra's own.
+        chosen: choices of groups, those of the defaults of files among them.
+        folders: folders of groups, the package's own first.
+    """
     for name in ("launcher", "sweeper"):
         if not OmegaConf.is_dict(cfg.hydra[name]):
             raise ConfigError(f"hydra.{name} is {cfg.hydra[name]}; expected hydra/{name}=NAME")
     for name, node in cfg.hydra.callbacks.items_ex(resolve=False):
         if not OmegaConf.is_dict(node) or "_target_" not in node:
             raise ConfigError(f"hydra.callbacks.{name} is {node}; expected a mapping with _target_")
-    chosen = cast(dict[str, str | None], OmegaConf.to_container(cfg.hydra.runtime.choices))
-    for group, choice in chosen.items():  # of the defaults of files as well
+    for group, choice in chosen.items():
         _refuse_file(group, choice)
         for path in (folder / group / f"{choice}.yaml" for folder in folders[1:]):
             if path.is_file():
@@ -377,7 +391,6 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
             if OmegaConf.get_type(cfg[group]) not in registered_schemas()[group].values():
                 raise ConfigError(f"{group}/{choice}.yaml: {no_schema(group)}")
             _refuse_renamed(group, choice, cfg[group], folders)
-    return _Composition(cfg, chosen)
 
 
 def _refuse_ineffective(path: Path) -> None:

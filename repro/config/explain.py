@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 import yaml
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
@@ -71,79 +71,106 @@ def explain(error: BaseException, chosen: Mapping[str, str | None] = MappingProx
         causes.append(cause)
     if isinstance(causes[-1], ConfigError):  # of a launcher
         return str(causes[-1])
-    where = re.search(r"full_key: (\S+)", str(error))
-    if found := _UNSET.search(str(error)):
-        reader = where[1] if where else "the configuration"
-        return f"{reader} reads the environment variable {found[1]}, which is not set"
-    if where and (found := _UNEXPECTED.search(str(error))):
-        return f"{where[1]}.{found[1]}: unknown key {found[1]!r}"
-    if where and (found := _TARGET.match(str(error))):
-        return f"{where[1]}: {found[1]!r} cannot be created ({causes[-1]})"
-    file = re.match(r"In '((\w+)/[^']+)'", str(error))
-    place = f"{file[1]}.yaml: " if file else ""
-    if found := _NO_DEFAULT.match(str(error)):
-        return f"{found[1]} has no default; choose it with a +, as {found[2]}"
-    if found := CHOSEN_TWICE.match(str(error)):
-        expected = f"`- override /{found[1]}: {found[2]}`"
-        return f"its `defaults` choose {found[1]}, which has a choice; expected {expected}"
-    if found := _NO_MATCH.match(str(error)):
-        group = found[1].rpartition("/")[2]
-        expected = f"`- override /{group}: NAME` and a task that has a choice of it"
-        return (
-            f"{place}its `defaults` override {found[1]}, which has no choice; expected {expected}"
-        )
+    found = re.match(r"In '((\w+)/[^']+)'", str(error))
+    file = _File(f"{found[1]}.yaml: ", found[2]) if found else _File()
+    if told := _explain_text(str(error), str(causes[-1]), file):
+        return told
     for one in (*causes, error.__context__):  # the latter is about a key in a file
-        missing = str(getattr(one, "missing_cfg_file", None))
-        if isinstance(one, MissingConfigException) and "/" in missing:
-            if file and file[2] != "hydra" and missing.startswith(f"{file[2]}/"):
-                return f"{place}{_unknown_default(*missing.split('/', 1))}"
-            return unknown_choice(missing, one.options)
-        key = getattr(one, "full_key", None) or ""
-        if key in _UNABLE:
-            return _UNABLE[key]
-        if isinstance(one, ConfigAttributeError | ConfigKeyError) and is_dataclass(one.object_type):
-            group, own = key.partition(".")[0], bool(file and key == f"{file[2]}.{one.key}")
-            schemas = registered_schemas().get(group)
-            if own and schemas is not None and one.object_type not in schemas.values():
-                return f"{place}{no_schema(group)}"
-            if file and key == file[2]:  # the file has the package of a group that no run has
-                return f"{place}expected `# @package _global_` in its first line"
-            if "." in key and not own:  # else the file is that of the group
-                of = f" ({group}={chosen[group]})" if group in chosen else ""
-                place += f"{key}{of}: "
-            return f"{place}{unknown_key(str(one.key), one.object_type)}"
-        if isinstance(one, ConfigAttributeError | ConfigKeyError) and one.object_type is dict:
-            known = ", ".join(str(name) for name in one.parent_node if name != "_target_")
-            hint = f"valid keys here: {known}" if known else f"a new key is written +{key}=VALUE"
-            return f"{key}: unknown key {one.key!r}; {hint}"
-        if isinstance(one, InterpolationKeyError) and key:
-            read, group = str(one).split("'")[1], key.partition(".")[0]
-            expected = f"{key}=VALUE" + f", or another {group}=" * (group in groups())
-            return f"{key} reads {read}, which this run does not have; expected {expected}"
-        if isinstance(one, MissingMandatoryValue):
-            return f"{key} has no value; expected {key}=VALUE"
-        if not isinstance(one, ValidationError):
-            continue
-        if found := _NO_GROUP.match(str(one)):
-            for group, options in registered_schemas().items():
-                if found[1] in {option.__name__ for option in options.values()}:
-                    hint = f"a choice in `defaults`, as `- override /{group}: NAME`"
-                    return f"{place}{group} is {found[2]}; expected its keys, or {hint}"
-            inner = [name for name, kind in setting_types().items() if found[1] in str(kind)]
-            return f"{place}{' or '.join(inner)} is {found[2]}; expected its keys"
-        child = one.child_node
-        if isinstance(child, DictConfig) and "." in key:  # for a whole group, a file is to blame
-            return f"{place}{key} is a group, not a value; expected {key}.KEY=VALUE"
-        if isinstance(child, ValueNode | ListConfig):
-            if isinstance(one.value, dict | DictConfig):
-                return f"{place}{key} is a value, not a group; expected {key}=VALUE"
-            if type(child) in _KINDS:
-                value = "null" if one.value is None else repr(one.value)
-                return f"{place}{key} is {value}; expected {_KINDS[type(child)]}"
+        if told := _explain_key(one, file, chosen):
+            return told
     lines = [line for text in map(str, causes) for line in text.splitlines()]
     told = ": ".join(dict.fromkeys(line for line in lines if line and not line.startswith(" ")))
     key = getattr(causes[-1], "full_key", None)
     return f"{told} (key {key})" if key else told
+
+
+class _File(NamedTuple):
+    """File that an error is about: how a message begins, and its group; blank if there is none."""
+
+    place: str = ""
+    group: str = ""
+
+
+def _explain_text(text: str, last: str, file: _File) -> str | None:
+    """Explain an error whose message alone tells what is wrong; ``last`` is that of its cause."""
+    where = re.search(r"full_key: (\S+)", text)
+    if found := _UNSET.search(text):
+        reader = where[1] if where else "the configuration"
+        return f"{reader} reads the environment variable {found[1]}, which is not set"
+    if where and (found := _UNEXPECTED.search(text)):
+        return f"{where[1]}.{found[1]}: unknown key {found[1]!r}"
+    if where and (found := _TARGET.match(text)):
+        return f"{where[1]}: {found[1]!r} cannot be created ({last})"
+    if found := _NO_DEFAULT.match(text):
+        return f"{found[1]} has no default; choose it with a +, as {found[2]}"
+    if found := CHOSEN_TWICE.match(text):
+        expected = f"`- override /{found[1]}: {found[2]}`"
+        return f"its `defaults` choose {found[1]}, which has a choice; expected {expected}"
+    if found := _NO_MATCH.match(text):
+        group = found[1].rpartition("/")[2]
+        expected = f"`- override /{group}: NAME` and a task that has a choice of it"
+        problem = f"its `defaults` override {found[1]}, which has no choice"
+        return f"{file.place}{problem}; expected {expected}"
+    return None
+
+
+def _explain_key(
+    one: BaseException | None, file: _File, chosen: Mapping[str, str | None]
+) -> str | None:
+    """Explain an error about a choice, or about a key and its value."""
+    missing = str(getattr(one, "missing_cfg_file", None))
+    if isinstance(one, MissingConfigException) and "/" in missing:
+        if file.group not in ("", "hydra") and missing.startswith(f"{file.group}/"):
+            return f"{file.place}{_unknown_default(*missing.split('/', 1))}"
+        return unknown_choice(missing, one.options)
+    key, place = getattr(one, "full_key", None) or "", file.place
+    if key in _UNABLE:
+        return _UNABLE[key]
+    if isinstance(one, ConfigAttributeError | ConfigKeyError) and is_dataclass(one.object_type):
+        group, own = key.partition(".")[0], bool(file.group) and key == f"{file.group}.{one.key}"
+        schemas = registered_schemas().get(group)
+        if own and schemas is not None and one.object_type not in schemas.values():
+            return f"{place}{no_schema(group)}"
+        if file.group and key == file.group:  # the file has the package of a group that no run has
+            return f"{place}expected `# @package _global_` in its first line"
+        if "." in key and not own:  # else the file is that of the group
+            of = f" ({group}={chosen[group]})" if group in chosen else ""
+            place += f"{key}{of}: "
+        return f"{place}{unknown_key(str(one.key), one.object_type)}"
+    if isinstance(one, ConfigAttributeError | ConfigKeyError) and one.object_type is dict:
+        known = ", ".join(str(name) for name in one.parent_node if name != "_target_")
+        hint = f"valid keys here: {known}" if known else f"a new key is written +{key}=VALUE"
+        return f"{key}: unknown key {one.key!r}; {hint}"
+    if isinstance(one, InterpolationKeyError) and key:
+        read, group = str(one).split("'")[1], key.partition(".")[0]
+        expected = f"{key}=VALUE" + f", or another {group}=" * (group in groups())
+        return f"{key} reads {read}, which this run does not have; expected {expected}"
+    if isinstance(one, MissingMandatoryValue):
+        return f"{key} has no value; expected {key}=VALUE"
+    return f"{place}{told}" if (told := _explain_value(one, key)) else None
+
+
+def _explain_value(one: BaseException | None, key: str) -> str | None:
+    """Explain that a value does not fit its key."""
+    if not isinstance(one, ValidationError):
+        return None
+    if found := _NO_GROUP.match(str(one)):
+        for group, options in registered_schemas().items():
+            if found[1] in {option.__name__ for option in options.values()}:
+                hint = f"a choice in `defaults`, as `- override /{group}: NAME`"
+                return f"{group} is {found[2]}; expected its keys, or {hint}"
+        inner = [name for name, kind in setting_types().items() if found[1] in str(kind)]
+        return f"{' or '.join(inner)} is {found[2]}; expected its keys"
+    child = one.child_node
+    if isinstance(child, DictConfig) and "." in key:  # for a whole group, a file is to blame
+        return f"{key} is a group, not a value; expected {key}.KEY=VALUE"
+    if isinstance(child, ValueNode | ListConfig):
+        if isinstance(one.value, dict | DictConfig):
+            return f"{key} is a value, not a group; expected {key}=VALUE"
+        if type(child) in _KINDS:
+            value = "null" if one.value is None else repr(one.value)
+            return f"{key} is {value}; expected {_KINDS[type(child)]}"
+    return None
 
 
 def unknown_choice(file: str, options: Sequence[str] | None = None) -> str:
