@@ -167,28 +167,27 @@ def refuse_unread(overrides: Sequence[str], place: Place, foreign_launcher: bool
 
 
 def _hydra_settings_of_files(overrides: Sequence[str]) -> list[tuple[str, Path]]:
-    """List the settings of Hydra that files of further folders make, if they are chosen.
+    """List the settings of Hydra in chosen files of further folders, and those that they extend.
 
-    Of several values of a choice, the first is composed.
+    Of several values of a choice, the first counts.
     """
-    stated = []
-    for path in _files([*conf_dirs()[1:], *search_path(overrides)]):
-        content = None
-        with suppress(YAMLError, OSError, UnicodeDecodeError):  # told of if it is chosen
-            content = load_yaml(path)
-        own = content.get("hydra") if isinstance(content, dict) else None
-        keys = flattened({"hydra": own}) if isinstance(own, dict) else {}
-        stated += [(key, path) for key in keys]
-    if not stated:
+    folders = [*conf_dirs()[1:], *search_path(overrides)]
+    if not folders:
         return []
     with hydra_application() as application:
         first = _first_choices(overrides, application.config_loader())
-        composed = (
-            _compose_choices(tuple(_parted(one)[0])).config.hydra
-            for one in ([*filter(is_search_path, overrides)], first)
-        )
-        before, after = (flattened({"hydra": OmegaConf.to_container(one)}) for one in composed)
-    return [(key, path) for key, path in stated if after.get(key) != before.get(key)]
+    todo: list[tuple[str, Any]] = [*_with_choices(tuple(_parted(first)[0])).choices.items()]
+    found = dict[Path, list[str]]()
+    while todo:
+        key, names = todo.pop(0)
+        group = re.sub(r"^(optional\s+)?(override\s+)?/?|@.*$", "", key)
+        for name in names if isinstance(names, list) else [str(names).partition("@")[0]]:
+            for path in (folder / group / f"{name}.yaml" for folder in folders):
+                if path not in found and path.is_file():
+                    own = (load_yaml(path) or {}).get("hydra")
+                    found[path] = [*flattened({"hydra": own})] if isinstance(own, dict) else []
+                    todo += [(key or group, one) for key, one in default_choices(path)]
+    return [(key, path) for path, keys in found.items() for key in keys]
 
 
 def _first_choices(overrides: Sequence[str], loader: ConfigLoader) -> list[str]:

@@ -506,6 +506,10 @@ def test_a_broken_experiment_of_overrides_is_refused_in_one_line(
 def test_settings_of_hydra_in_a_chosen_file_are_refused_where_nothing_reads_them(
     extension, options, content, expected, capsys
 ):
+    write(
+        extension / "conf" / "experiment" / "another.yaml",
+        f"# @package _global_\nhydra: {content}\n",
+    )
     inner = extension / "conf" / "experiment" / "inner.yaml"
     write(inner, f"# @package _global_\nhydra: {content}\n")
     outer = extension / "conf" / "experiment" / "outer.yaml"
