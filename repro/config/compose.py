@@ -33,6 +33,7 @@ from repro.config.explain import (
     CONFIG_ERRORS,
     explain,
     no_schema,
+    no_text,
     setting_types,
     unknown_choice,
     unknown_key,
@@ -137,6 +138,9 @@ def _refuse_scale(run: schema.RunConfig, overrides: Sequence[str]) -> None:
         raise ConfigError(f"task={task} has no scale={scale}; choose scale= one of {listed}")
 
 
+_Choices = Iterable[tuple[str, Any]]  # groups and names, or lists of names
+
+
 class _Composition(NamedTuple):
     """Configuration of choices of groups."""
 
@@ -169,25 +173,52 @@ def refuse_unread(overrides: Sequence[str], place: Place, foreign_launcher: bool
 def _hydra_settings_of_files(overrides: Sequence[str]) -> list[tuple[str, Path]]:
     """List the settings of Hydra in chosen files of further folders, and those that they extend.
 
-    Of several values of a choice, the first counts.
+    Raises:
+        ConfigError: a file that states some is one of several that are swept, of which Hydra reads
+            the first one's.
     """
     folders = [*conf_dirs()[1:], *search_path(overrides)]
     if not folders:
         return []
     with hydra_application() as application:
-        first = _first_choices(overrides, application.config_loader())
-    todo: list[tuple[str, Any]] = [*_with_choices(tuple(_parted(first)[0])).choices.items()]
-    found = dict[Path, list[str]]()
+        loader = application.config_loader()
+        first = _first_choices(overrides, loader)
+        swept = [
+            (parse_override(one).key_or_group, parse_override(one).value())
+            for text in overrides
+            if is_swept(text) and _chooses(parse_override(text), groups(search_path(overrides)))
+            for (*_, one) in combinations([*filter(is_search_path, overrides), text], loader)
+        ]
+    for key, path in _hydra_settings(swept, folders):
+        raise ConfigError(f"{path}: {key} is not read where several files are swept; name one file")
+    return _hydra_settings(_with_choices(tuple(_parted(first)[0])).choices.items(), folders)
+
+
+def _hydra_settings(choices: _Choices, folders: list[Path]) -> list[tuple[str, Path]]:
+    """List the settings of Hydra in the files of choices, by group, and in those they extend."""
+    found = []
+    for _, path, content in _chosen_files(choices, folders):
+        own = content.get("hydra")
+        keys = flattened({"hydra": own}) if isinstance(own, dict) else {}
+        found += [(key, path) for key in keys]
+    return found
+
+
+def _chosen_files(
+    choices: _Choices, folders: list[Path]
+) -> Iterator[tuple[str, Path, dict[str, Any]]]:
+    """Yield group, path and content of the files of choices, and of those that they extend."""
+    todo, seen = [*choices], set[Path]()
     while todo:
         key, names = todo.pop(0)
         group = re.sub(r"^(optional\s+)?(override\s+)?/?|@.*$", "", key)
         for name in names if isinstance(names, list) else [str(names).partition("@")[0]]:
             for path in (folder / group / f"{name}.yaml" for folder in folders):
-                if path not in found and path.is_file():
-                    own = (load_yaml(path) or {}).get("hydra")
-                    found[path] = [*flattened({"hydra": own})] if isinstance(own, dict) else []
+                if path not in seen and path.is_file():
+                    seen.add(path)
                     todo += [(key or group, one) for key, one in default_choices(path)]
-    return [(key, path) for path, keys in found.items() for key in keys]
+                    content = load_yaml(path)
+                    yield group, path, content if isinstance(content, dict) else {}
 
 
 def _first_choices(overrides: Sequence[str], loader: ConfigLoader) -> list[str]:
@@ -381,11 +412,13 @@ def _check_composed(cfg: DictConfig, chosen: Mapping[str, str | None], folders: 
     for name, node in cfg.hydra.callbacks.items_ex(resolve=False):
         if not OmegaConf.is_dict(node) or "_target_" not in node:
             raise ConfigError(f"hydra.callbacks.{name} is {node}; expected a mapping with _target_")
+    for group, path, content in _chosen_files(chosen.items(), folders[1:]):
+        _refuse_ineffective(path)
+        for key, value in flattened(content).items():  # of all groups, or of its own
+            if lost := no_text(key, value) or no_text(f"{group}.{key}", value):
+                raise ConfigError(f"{path}: {lost}")
     for group, choice in chosen.items():
         _refuse_file(group, choice)
-        for path in (folder / group / f"{choice}.yaml" for folder in folders[1:]):
-            if path.is_file():
-                _refuse_ineffective(path)
         if group in registered_schemas() and OmegaConf.is_dict(cfg[group]):
             if OmegaConf.get_type(cfg[group]) not in registered_schemas()[group].values():
                 raise ConfigError(f"{group}/{choice}.yaml: {no_schema(group)}")

@@ -260,3 +260,15 @@ def setting_types() -> dict[str, Any]:
 def takes_text(key: str) -> bool:
     """Return whether a setting is a text, which may look like a number: release 2.10 is not 2.1."""
     return setting_types().get(key) in (str, str | None)
+
+
+def no_text(key: str, value: Any) -> str | None:
+    """Explain that YAML has read a text, or one of a list of texts, as something else, if it has.
+
+    The text is lost: 2.10 and 2.1 are one number, and `no` is a truth value.
+    """
+    listed = setting_types().get(key) in (list[str], list[str] | None)
+    for one in value if listed and isinstance(value, list) else [value]:
+        if (listed or takes_text(key)) and isinstance(one, int | float):
+            return f"{key} is {one}; expected a text, in quotes where it looks like something else"
+    return None

@@ -18,7 +18,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from repro.config.errors import ConfigError
-from repro.config.explain import takes_text, unreadable
+from repro.config.explain import no_text, takes_text, unreadable
 from repro.config.identity import SEARCH_PATH
 from repro.config.schema.registry import schema_choices
 
@@ -61,7 +61,11 @@ def in_quotes(text: str) -> str:
 
 
 def as_override(key: str, value: Any) -> str:
-    """Write a value of a YAML file as an override; a text may have several values, as ``1,2``."""
+    """Write a value of a YAML file as an override; a text may have several values, as ``1,2``.
+
+    Raises:
+        ConfigError: the setting is a text and the value is none.
+    """
     if isinstance(value, str):
         (override,) = quote_folders([f"{key}={value}"], sweep=True)
         try:
@@ -69,6 +73,8 @@ def as_override(key: str, value: Any) -> str:
         except ConfigError:
             return f"{key}={in_quotes(value)}"
         return override
+    if problem := no_text(key.lstrip("+"), value):
+        raise ConfigError(problem)
     # JSON writes infinity in a way that Hydra takes for a text.
     text = str(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
     return f"{key}={text}"
@@ -212,6 +218,8 @@ def with_text(text: str) -> str:
     """
     item = parse_override(text)
     key, _, value = text.partition("=")
+    if isinstance(item.value(), list) and (lost := no_text(item.key_or_group, item.value())):
+        raise ConfigError(f"{text}: {lost}")
     if isinstance(item.value(), int | float) and takes_text(item.key_or_group):
         return f"{key}={in_quotes(value.strip())}"
     several = _plain_texts(item, text)
@@ -219,9 +227,17 @@ def with_text(text: str) -> str:
 
 
 def _plain_texts(item: Override, text: str) -> list[str]:
-    """Return the values of a sweep over a text as typed; none if they have quotes or brackets."""
-    listed = item.is_discrete_sweep() and takes_text(item.key_or_group)
-    if not listed or {*text} & {*"'\"(["}:
+    """Return the values of a sweep over a text as typed; none if they have quotes or brackets.
+
+    Raises:
+        ConfigError: within brackets, a value is no text.
+    """
+    if not (item.is_discrete_sweep() and takes_text(item.key_or_group)):
+        return []
+    if {*text} & {*"'\"(["}:
+        for one in getattr(item.value(), "list", ()):
+            if lost := no_text(item.key_or_group, one):
+                raise ConfigError(f"{text}: {lost}")
         return []
     return [one.strip() for one in text.partition("=")[2].split(",")]
 

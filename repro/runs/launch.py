@@ -279,8 +279,9 @@ def _refuse_idle(sweeper: Any, foreign_launcher: bool) -> None:
             raise ConfigError(f"hydra.sweeper.params: {key} {expected}")
         if re.match("hydra[./]", key) and (why := why_unread(key, "a sweep", foreign_launcher)):
             raise ConfigError(f"hydra.sweeper.params: {key} {why}")
-    if OmegaConf.is_list(directions := sweeper.get("direction")) and len(directions) != 1:
-        raise ConfigError(f"hydra.sweeper.direction is {directions}; a run returns one value")
+    if "direction" in sweeper and str(sweeper.direction) not in ("maximize", "['maximize']"):
+        expected = "a run returns one value, of which the largest is best; expected maximize"
+        raise ConfigError(f"hydra.sweeper.direction is {sweeper.direction}; {expected}")
 
 
 def multirun(overrides: Sequence[str]) -> Any:

@@ -520,6 +520,46 @@ def test_settings_of_hydra_in_a_chosen_file_are_refused_where_nothing_reads_them
     assert main(["run", "--dry-run", f"results_dir={extension}/of"]) == 0  # it is not chosen
 
 
+def test_settings_of_hydra_in_one_of_several_swept_files_are_refused(extension, capsys):
+    folder = extension / "conf" / "experiment"
+    write(folder / "plain.yaml", "# @package _global_\nseed: 2\n")
+    write(folder / "other.yaml", "# @package _global_\nseed: 3\n")
+    write(folder / "states.yaml", "# @package _global_\nhydra: {launcher: {parallel_runs: 2}}\n")
+    sweep = ["run", "-m", "--dry-run", f"results_dir={extension}/of"]
+    assert main([*sweep, "+experiment=plain,other"]) == 0
+    for swept in ("plain,states", "states,plain", "glob(*)"):
+        assert main([*sweep, f"+experiment={swept}"]) == 2
+        line = (
+            f"repro: {folder}/states.yaml: hydra.launcher.parallel_runs is not read where several"
+        )
+        assert capsys.readouterr().err.startswith(line)
+    assert main([*sweep, "+experiment=states", "seed=1,2"]) == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "data: {release: 2.10}",
+        "data: {treebank: no}",
+        "hydra: {sweeper: {params: {data.release: 2.10}}}",
+    ],
+)
+@pytest.mark.parametrize("extended", [False, True])
+def test_a_text_that_yaml_reads_as_something_else_is_refused(extension, content, extended, capsys):
+    folder = extension / "conf" / "experiment"
+    head = "# @package _global_\n"
+    write(folder / "inner.yaml", f"{head}{content}\n")
+    write(folder / "outer.yaml", f"{head}defaults: [inner, _self_]\n")
+    arguments = ["run", "-m", "--dry-run", "task=parsing", f"results_dir={extension}/of"]
+    chosen = f"+experiment={'outer' if extended else 'inner'}"
+    assert main([*arguments, chosen]) == 2
+    assert "expected a text, in quotes" in capsys.readouterr().err
+    quoted = content.replace("2.10", "'2.10'").replace("no}", "'no'}")
+    write(folder / "inner.yaml", f"{head}{quoted}\n")
+    main([*arguments, chosen])
+    assert "expected a text" not in capsys.readouterr().err
+
+
 def test_the_refused_settings_depend_on_the_launcher_and_not_on_its_name(extension, capsys):
     launcher = extension / "conf" / "hydra" / "launcher" / "two.yaml"
     write(launcher, "defaults: [local, _self_]\nparallel_runs: 2\n")

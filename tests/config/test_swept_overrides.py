@@ -247,6 +247,11 @@ UNREADABLE = {
         (["hydra.searchpath=/tmp"], "hydra.searchpath=/tmp: expected a list of folders"),
         (["-m", "seed=1,2", "hydra.searchpath=null"], "=null: expected a list of folders"),
         (["-m", "hydra.launcher.foo=1"], "unknown key 'foo'; valid keys here: parallel_runs"),
+        (
+            ["-m", "task=parsing", "data.release=choice(2.10,2.0)"],
+            "2.1; expected a text, in quotes",
+        ),
+        (["task.languages=[no,1.10]"], "task.languages is 1.1; expected a text, in quotes"),
         (["+experiment=sub/dee"], "no experiment 'sub/dee'; choose experiment= one of"),
         (
             ["mapping=entmax", "mapping.gamma=1"],

@@ -126,8 +126,11 @@ def test_optuna_maximizes_the_monitored_metric(tiny, tmp_path, capfd):
     study = ["hydra/sweeper=optuna", "hydra.sweeper.direction=maximize", "hydra.sweeper.n_jobs=1"]
     tuned = "training.learning_rate=interval(0.0001,0.1)"
     search = ["run", "-m", *tiny, *SHORT, *study, "hydra.sweeper.n_trials=3", tuned]
-    assert main([*search, "hydra.sweeper.direction=[maximize,minimize]"]) == 2
-    assert "hydra.sweeper.direction is ['maximize', 'minimize']; a run" in capfd.readouterr().err
+    for direction in ("[maximize,minimize]", "minimize"):
+        assert main([*search, f"hydra.sweeper.direction={direction}"]) == 2
+        assert "the largest is best; expected maximize" in capfd.readouterr().err
+    without = [one for one in search if "direction" not in one]  # Optuna would minimize
+    assert main(without) == 2
     assert main(search) == 0
     assert statuses(tmp_path) == ["done"] * 3
     ends = re.findall(r"^ +done \S+ (\d of \d)  (\S+)(?: .*)?$", capfd.readouterr().err, re.M)
