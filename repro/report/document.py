@@ -328,7 +328,8 @@ def _part(
             return Absent(name, title, NOT_RUN, command)
         undrawn = _gather(archive, experiment, records, renewed)
         home = _home(results_dir, scale, experiment)
-        data = read_figure_data(results_dir, home, name)
+        valid = home != scale or archive.figure_shows(name, {one.run_id for one in records})
+        data = read_figure_data(results_dir, home, name) if valid else None
         figure = None if data is None else figure_view(results_dir, scale, experiment, data, home)
         if not experiment.computed:
             comparisons = compare_rows(experiment, records, scale, comparer, compute=renewed)
@@ -368,9 +369,15 @@ def _gather(
 ) -> str:
     """Write missing data of a figure, or renew them; return why it cannot be drawn."""
     results_dir, scale, name = archive.results_dir, archive.scale, experiment.name
-    here = figure_path(results_dir, scale, name, "json").exists()
-    if experiment.computed or experiment.drawing is None or (here and not renewed):
+    if experiment.computed or experiment.drawing is None:
         return ""
+    here = archive.figure_shows(name, {one.run_id for one in records})
+    if here and not renewed:
+        return ""
+    shown = archive.figure_run(name) if archive.changed.get(name) and not here else None
+    if shown and not run_folder(results_dir, scale, shown).path.exists():
+        problem = f"figures/{name}.json shows runs that are gone, of other settings"
+        return f"not drawn: {problem}; remove it first"
     # A figure of ``experiments/examples`` needs only the runs that it shows; others need all.
     kind = figure_kind(experiment.drawing.name)
     own = kind.shows_own(scale)

@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from itertools import groupby
@@ -15,8 +15,9 @@ from repro.config.experiment import Experiment, list_experiments, load_experimen
 from repro.config.identity import changes_numbers, flattened, without_nuisance
 from repro.config.planning import PlannedRun, Plans, choices_in, naming_rows, plan_runs
 from repro.evaluation.metrics import best_value, is_current, is_metric, metric_of, without_versions
+from repro.results.files import read_object
 from repro.results.labels import corpus_label
-from repro.results.layout import plans_path, record_path, scale_dir
+from repro.results.layout import figure_path, plans_path, record_path, scale_dir
 from repro.results.record import Record
 from repro.results.store import RunFolder, list_runs, read_config, run_folder, survey_records
 from repro.version import NUMERIC_EPOCH
@@ -295,6 +296,29 @@ class Archive:
                 experiment.name,
                 ", ".join(sorted(other)),
             )
+
+    def figure_shows(self, name: str, runs: Collection[str]) -> bool:
+        """Return whether an artefact has figure data, of one of some runs if of any.
+
+        There is one file for all settings of an artefact.
+
+        Raises:
+            ResultsError: the file is malformed.
+        """
+        shown = self.figure_run(name)
+        return shown is not None and (not shown or shown in runs)
+
+    def figure_run(self, name: str) -> str | None:
+        """Return the best run in the data of a figure: blank if it needs none, None without data.
+
+        Raises:
+            ResultsError: the file is malformed.
+        """
+        path = figure_path(self.results_dir, self.scale, name, "json")
+        if not path.exists():
+            return None
+        record = read_object(path).get("record")
+        return str(record.get("run_id", "")) if isinstance(record, dict) else ""
 
     def _planned(self, experiment: Experiment) -> list[PlannedRun]:
         """Return the runs of an artefact; if a setting is tuned, outcomes decide on later ones."""

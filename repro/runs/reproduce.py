@@ -15,7 +15,7 @@ from repro.config.identity import changes_numbers
 from repro.config.overrides import is_hydras, parse_override, resolved
 from repro.config.planning import PlannedRun, naming_rows, plan_artefacts, refuse_relabelled
 from repro.errors import DataError
-from repro.results import Archive, Record, RunFolder, figure_path, require_writable, run_folder
+from repro.results import Archive, Record, RunFolder, require_writable, run_folder
 from repro.results.cells import following_runs, refuse_unknown_metrics
 from repro.results.labels import counted
 from repro.runs.environment import describe_versions, source_commit
@@ -252,6 +252,10 @@ def finished(
     to_make = _ensembles_to_make(archive, found, is_whole)
     members = {run for ensemble in to_make for run in ensemble}
 
+    @cache
+    def drawn(name: str) -> bool:
+        return archive.figure_shows(name, {one.run_id for one in found.values() if one is not None})
+
     def suffices(run: PlannedRun, record: Record) -> bool:
         folder = run_folder(archive.results_dir, archive.scale, record.run_id)
         if run in members and (record.epoch != NUMERIC_EPOCH or not folder.model.exists()):
@@ -259,8 +263,7 @@ def finished(
         if folder.path.exists():
             return is_whole(folder.path)
         experiment = load_experiment(run.experiment)
-        drawn = figure_path(archive.results_dir, archive.scale, run.experiment, "json").exists()
-        if experiment.drawing is None or drawn:
+        if experiment.drawing is None or drawn(run.experiment):
             return True
         from repro.report.figures import figure_kind  # imports Matplotlib
 

@@ -1,5 +1,6 @@
 import json
 import math
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from repro.config.experiment import Drawing
+from repro.report.document import _gather
 from repro.report.figures import export_figure_data, read_figure_data, render_figure
 from repro.results import Archive, Measurement, ResultsError, figure_path, run_folder
 
@@ -102,3 +104,23 @@ def test_damaged_figure_data_are_refused(tmp_path, figure_experiment, make_recor
         path.write_text(content)
         with pytest.raises(ResultsError, match=message):
             read_figure_data(tmp_path, "demo", name)
+
+
+def test_the_data_of_other_settings_are_neither_shown_nor_lost(
+    tmp_path, figure_experiment, make_record
+):
+    records = store_runs(tmp_path, make_record)
+    path = export_figure_data(Archive(tmp_path, "demo"), figure_experiment, records)
+    plain, name = path.read_bytes(), figure_experiment.name
+    changed = Archive(tmp_path, "demo", {name: ["training.max_epochs=1"]})
+    assert changed.figure_shows(name, {"aa", "bb"})
+    assert not changed.figure_shows(name, {"aa", "cc"})  # the best run is another
+    others = [
+        make_record(run_id="own", value=9.0, metric="dev/accuracy", column="dev", scale="demo")
+    ]
+    shutil.copytree(run_folder(tmp_path, "demo", "aa").path, tmp_path / "demo/runs/own")
+    shutil.rmtree(run_folder(tmp_path, "demo", "bb").path)
+    assert _gather(changed, figure_experiment, others, renewed=True).startswith(
+        f"not drawn: figures/{name}.json shows runs that are gone"
+    )
+    assert path.read_bytes() == plain
