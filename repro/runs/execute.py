@@ -93,7 +93,7 @@ def _warn_once(before: str, now: str) -> None:
     """Warn of the runs of one state of the extensions."""
     _log.warning(
         "runs are done with other modules or settings of extensions (%s, now %s); where these "
-        "change what is computed, delete DONE in the folder of a run and repeat the command",
+        "change what is computed, remove the runs (repro runs remove) and repeat the command",
         before,
         now,
     )
