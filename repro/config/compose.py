@@ -183,13 +183,16 @@ def _hydra_settings_of_files(overrides: Sequence[str]) -> list[tuple[str, Path]]
     with hydra_application() as application:
         loader = application.config_loader()
         first = _first_choices(overrides, loader)
-        swept = [
-            (parse_override(one).key_or_group, parse_override(one).value())
-            for text in overrides
-            if is_swept(text) and _chooses(parse_override(text), groups(search_path(overrides)))
-            for (*_, one) in combinations([*filter(is_search_path, overrides), text], loader)
-        ]
-    for key, path in _hydra_settings(swept, folders):
+        known = groups(search_path(overrides))
+        choosing = (o for o in overrides if is_swept(o) and _chooses(parse_override(o), known))
+        each = (
+            parse_override(single)
+            for text in choosing
+            for (*_, single) in combinations([*filter(is_search_path, overrides), text], loader)
+        )
+        stated = _hydra_settings([(one.key_or_group, one.value()) for one in each], folders)
+    if stated:
+        key, path = stated[0]
         raise ConfigError(f"{path}: {key} is not read where several files are swept; name one file")
     return _hydra_settings(_with_choices(tuple(_parted(first)[0])).choices.items(), folders)
 

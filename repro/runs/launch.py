@@ -274,10 +274,12 @@ def _refuse_idle(sweeper: Any, foreign_launcher: bool) -> None:
     plain: Any = OmegaConf.to_container(params) if OmegaConf.is_dict(params) else {}
     for name, value in plain.items():
         key = str(name).lstrip("+")
-        if re.match("hydra[./]", key) and why_unread(key, "a sweep") is None:
-            expected = f"has no effect; type {as_override(key, value)}"
-            raise ConfigError(f"hydra.sweeper.params: {key} {expected}")
-        if re.match("hydra[./]", key) and (why := why_unread(key, "a sweep", foreign_launcher)):
+        if not re.match("hydra[./]", key):
+            continue
+        why = why_unread(key, "a sweep", foreign_launcher)
+        if why_unread(key, "a sweep") is None:  # it is read, but before
+            why = f"has no effect; type {as_override(key, value)}"
+        if why:
             raise ConfigError(f"hydra.sweeper.params: {key} {why}")
     if "direction" in sweeper and str(sweeper.direction) not in ("maximize", "['maximize']"):
         expected = "a run returns one value, of which the largest is best; expected maximize"

@@ -45,7 +45,7 @@ def registered_schemas() -> dict[str, dict[str, type]]:
 
 
 class Declarations(NamedTuple):
-    """What a schema declares of its settings, in class variables of these names.
+    """Declarations of a schema about its settings, in class variables of these names.
 
     Attributes:
         added: settings that were added to the schema, with what runs computed before: with this
