@@ -1,12 +1,14 @@
 """Environment of a run: memory, processor, versions, commit."""
 
 import json
+import logging
 import os
 import platform
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -17,8 +19,12 @@ from repro.config.schema import RunConfig
 from repro.errors import UserError
 from repro.version import __version__
 
+_log = logging.getLogger(__name__)
+
 _ROOT = Path(__file__).resolve().parents[2]
 _LIBRARIES = ("torch", "numpy", "hydra-core", "safetensors")
+_WITH_EXTENSIONS = " with extensions "
+_EXTENSIONS = re.compile(rf"{_WITH_EXTENSIONS}(\w+)")
 _ALLOCATION = re.compile(r"allocate (\d[\d.]*) ?(bytes|\wiB)|bad_alloc|size calculation overflowed")
 """Messages of failed allocations of PyTorch and NumPy; the first form says of how much."""
 _ON_DEVICE = re.compile(r"total capacity of (\S+ \wiB) of which (\S+ \wiB) is free")
@@ -123,7 +129,7 @@ def source_commit() -> str:
     extensions.
     """
     digest = extensions_digest()
-    return _own_commit() + (f" with extensions {digest}" if digest else "")
+    return _own_commit() + (f"{_WITH_EXTENSIONS}{digest}" if digest else "")
 
 
 def extensions_digest() -> str:
@@ -139,6 +145,35 @@ def extensions_digest() -> str:
         for path in folder.glob(kind)
     )
     return sha256(json.dumps(files).encode()).hexdigest()[:12] if files else ""
+
+
+def other_extensions(commit: str) -> list[str]:
+    """Return the digests of extensions in a commit of a record that are not of those in use.
+
+    Empty if none are in use: what runs without extensions does not depend on them.
+    """
+    now = extensions_digest()
+    return [one for one in _EXTENSIONS.findall(commit) if now and one != now]
+
+
+def warn_of_extensions(commit: str, where: str) -> None:
+    """Warn that the code of extensions, which no identity covers, has changed since ``commit``.
+
+    Each state of the extensions is warned of once; ``where`` is what was computed with it.
+    """
+    for before in other_extensions(commit):
+        _warn_once(before, extensions_digest(), where)
+
+
+@cache
+def _warn_once(before: str, now: str, where: str) -> None:
+    _log.warning(
+        "%s with other modules or settings of extensions (%s, now %s); where these change what is "
+        "computed, remove the runs (repro runs remove) and repeat the command",
+        where,
+        before,
+        now,
+    )
 
 
 def _own_commit() -> str:

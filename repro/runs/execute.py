@@ -4,13 +4,12 @@ import logging
 import traceback
 from collections.abc import Callable
 from contextlib import closing
-from functools import cache
 
 from repro.config.identity import flattened, settings
 from repro.config.schema.registry import declarations
 from repro.results import ResultsError, RunFolder
 from repro.results.store import publish_again, read_settings
-from repro.runs.environment import extensions_digest
+from repro.runs.environment import warn_of_extensions
 from repro.runs.job import Job, Outcome, is_finished
 from repro.runs.locking import RunBusyError, run_lock
 from repro.training.logger import open_logger, unlogged
@@ -35,7 +34,7 @@ def execute(run: Job, on_busy: Callable[[RunBusyError], None] | None = None) -> 
         publish_again(run.folder)
         _log_history(run)
         _warn_of_examples(run)
-        _warn_of_extensions(run)
+        warn_of_extensions(run.folder.read_record().commit, "runs are done")
         for left in (run.folder.checkpoint, run.folder.progress):  # by a process killed after DONE
             left.unlink(missing_ok=True)
         return run.outcome("skipped")
@@ -79,24 +78,6 @@ def _log_history(run: Job) -> None:
         with closing(open_logger(name, folder.path, flattened(settings(run.config)))) as logger:
             for row in rows:
                 logger.log(row)
-
-
-def _warn_of_extensions(run: Job) -> None:
-    """Warn that the code of extensions, which no identity covers, has changed since the run."""
-    _, had, before = run.folder.read_record().commit.partition(" with extensions ")
-    if had and (now := extensions_digest()) and now not in before:
-        _warn_once(before, now)
-
-
-@cache
-def _warn_once(before: str, now: str) -> None:
-    """Warn of the runs of one state of the extensions."""
-    _log.warning(
-        "runs are done with other modules or settings of extensions (%s, now %s); where these "
-        "change what is computed, remove the runs (repro runs remove) and repeat the command",
-        before,
-        now,
-    )
 
 
 def _warn_of_examples(run: Job) -> None:

@@ -18,7 +18,7 @@ from repro.errors import DataError
 from repro.results import Archive, Record, RunFolder, require_writable, run_folder
 from repro.results.cells import following_runs, refuse_unknown_metrics
 from repro.results.labels import counted
-from repro.runs.environment import describe_versions, source_commit
+from repro.runs.environment import describe_versions, source_commit, warn_of_extensions
 from repro.runs.job import Job, Outcome, corpus_at_hand, is_finished, locate
 from repro.runs.launch import distinct, launcher_of, prepare_jobs, print_plan, run_jobs
 from repro.runs.locking import RunBusyError, run_lock
@@ -106,7 +106,7 @@ def reproduce(
                 return Reproduction(outcomes)
         archive = Archive(results_dir, scale, changes, corpus_at_hand=corpora)
         for experiment in work.experiments:
-            work.warn_of_missing_values(experiment)
+            work.warn_of_records(experiment)
             if experiment.computed:
                 origin = Origin(describe_versions(), source_commit())
                 export_figure_data(archive, experiment, origin=origin)
@@ -222,12 +222,17 @@ class _Work:
             if len(members) == len(runs):
                 yield members
 
-    def warn_of_missing_values(self, experiment: Experiment) -> None:
-        """Warn of runs whose records lack the metric of their column, or that of tuning."""
+    def warn_of_records(self, experiment: Experiment) -> None:
+        """Warn of records that lack the metric of their column, or that of tuning.
+
+        So are those of runs with other code of extensions.
+        """
         metrics = {one.name: one.metric for one in experiment.columns}
         lacking = defaultdict[str, set[str]](set)
         for run in self.plans[experiment.name]:
             tune, record = experiment.tuning_of(run.row), self.found[run]
+            if record is not None:
+                warn_of_extensions(record.commit, "runs are done")
             for metric in {metrics[run.column]} | ({tune.metric} if tune else set()):
                 if record is not None and metric not in record.metrics:
                     lacking[metric].add(record.run_id)

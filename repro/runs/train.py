@@ -29,7 +29,13 @@ from repro.results import Record, ResultsError, RunFolder, list_runs, publish, r
 from repro.results.record import REPLACED
 from repro.results.store import publish_again
 from repro.runs.device import describe_device, kernels_in_use, prepare_device
-from repro.runs.environment import describe_versions, enough_memory, source_commit
+from repro.runs.environment import (
+    describe_versions,
+    enough_memory,
+    other_extensions,
+    source_commit,
+    warn_of_extensions,
+)
 from repro.runs.job import Job, Outcome, is_finished, locate
 from repro.runs.locking import announce, run_lock
 from repro.tasks import EnsembleEvaluation, Predictor, Task, task_spec
@@ -174,6 +180,8 @@ def _train_once(
         with closing(open_logger(name, folder.path, flattened(settings(config)))) as logger:
 
             def on_start(begun: TrainingProgress) -> None:
+                for one in begun.sessions:
+                    warn_of_extensions(one["commit"], "trainings were begun")
                 if not begun.finished and session not in begun.sessions:
                     begun.sessions.append(session)
                 for row in unlogged(name, folder.path, begun.history):
@@ -196,7 +204,8 @@ def _train_once(
 def _take_over_training(run: Job, device: str) -> TrainingProgress | None:
     """Copy the weights of a run of the same training on the same kind of device.
 
-    A run whose training is damaged is named in a warning and passed over.
+    A training with other code of extensions, which no identity covers, is another one. A run whose
+    training is damaged is named in a warning and passed over.
 
     Returns:
         Progress of that training; None if there is none, or if this run has begun its own.
@@ -212,12 +221,14 @@ def _take_over_training(run: Job, device: str) -> TrainingProgress | None:
             ended = other.read_training()
             if (ended.get("training"), ended.get("device")) == wanted and other.model.exists():
                 progress = _ended_progress(other, ended)
-                with atomic_path(run.folder.model) as temporary:
-                    shutil.copyfile(other.verified(other.model), temporary)
                 if not progress.sessions:  # earlier versions noted one, with the run
                     by = other.read_environment()
                     noted = {key: str(by.get(key, "")) for key in _SESSION}
                     progress.sessions = [{**noted, "device": device}]
+                if any(other_extensions(one["commit"]) for one in progress.sessions):
+                    continue
+                with atomic_path(run.folder.model) as temporary:
+                    shutil.copyfile(other.verified(other.model), temporary)
                 return progress
         except (DamagedFileError, ResultsError) as error:
             _log.warning("%s; the training of this run is not used", error)

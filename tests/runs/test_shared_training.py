@@ -1,5 +1,6 @@
 """Runs that differ in their search only train once."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from safetensors.torch import load_file
 
 from repro.config.compose import compose_run
 from repro.runs import train
+from repro.runs.environment import extensions_digest, source_commit
 from repro.runs.execute import execute
 from repro.runs.job import locate
 from repro.runs.launch import backend_of, launch_jobs, prepare_jobs
@@ -68,6 +70,44 @@ def test_weights_of_another_device_are_not_taken(copied, summarizer, trainings):
     copied.mark_done({})  # else the file is passed over as damaged
     other = execute(locate(compose_run([*summarizer, "decoding.beam_size=1"])))
     assert trainings == [other.folder]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_weights_of_other_code_of_an_extension_are_not_taken(
+    copied, summarizer, trainings, changed, tmp_path, monkeypatch
+):
+    module = tmp_path / "repro/models/own_model.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("A = 1\n")
+    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
+    written = copied.read_training()
+    written["progress"]["sessions"][0]["commit"] = source_commit()
+    copied.write_training(written)
+    copied.done.unlink()
+    if changed:
+        module.write_text("A = 2\n")
+    for overrides in ([*summarizer, "decoding.beam_size=1"], summarizer):
+        execute(locate(compose_run(overrides)))
+    assert len(trainings) == changed  # the second takes over from the first
+
+
+def test_a_training_that_other_code_of_an_extension_began_warns(
+    summarizer, tmp_path, monkeypatch, caplog
+):
+    module = tmp_path / "repro/models/own_model.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("A = 1\n")
+    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
+    begun = extensions_digest()
+    run = locate(compose_run([*summarizer, "seed=11"]))
+    with monkeypatch.context() as patched:
+        patched.setattr(train, "evaluate_best", lambda *_: 1 / 0)
+        assert execute(run).status == "failed"
+    module.write_text("A = 2\n")
+    assert execute(run).status == "done"  # with the weights of the training that ended
+    assert any(begun in one and extensions_digest() in one for one in caplog.messages)
+    first, last = re.findall("with extensions (\\w+)", run.folder.read_record().commit)
+    assert (first, last) == (extensions_digest(), begun)
 
 
 def test_weights_without_their_history_are_not_taken(copied, summarizer, trainings, caplog):
