@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from repro.config.errors import ConfigError
 from repro.config.hydra_settings import why_unread
-from repro.config.identity import flattened
+from repro.config.identity import changes_numbers, flattened
 from repro.config.loading import load_structured
 from repro.config.paths import experiments_dirs
 from repro.errors import meant
@@ -344,9 +344,13 @@ class Experiment:
             if self.ensemble_columns:
                 yield "a tuned experiment has no columns 'aggregate: ensemble'"
         yield from self.published.problems(rows, {column.name for column in self.columns})
-        for place, overrides in self._stated():
-            problems = (unread_in_artefacts(text) for text in overrides)
-            yield from (f"{place}: {text}" for text in problems if text)
+        for place, overrides, of_cells in self._stated():
+            for text in overrides:
+                if problem := unread_in_artefacts(text):
+                    yield f"{place}: {problem}"
+                elif of_cells and not changes_numbers(text):
+                    expected = "no part of what identifies a run, so that cells would share one"
+                    yield f"{place}: {text} is {expected}; type it, or state it in `base`"
         if self.baseline not in (None, *rows):
             yield f"baseline {self.baseline!r} is not a row of the experiment"
         if unknown := [one.name for one in self.columns if one.relative_to not in (None, *rows)]:
@@ -356,18 +360,19 @@ class Experiment:
         for departure in self.departures:
             yield from departure.problems(rows, names)
 
-    def _stated(self) -> Iterator[tuple[str, Sequence[str]]]:
-        """Yield the overrides that the file states, with their place."""
-        yield "base", self.base
+    def _stated(self) -> Iterator[tuple[str, Sequence[str], bool]]:
+        """Yield the overrides that the file states, their place before, whether of some cells."""
+        yield "base", self.base, False
         for label, overrides in chain(*(axis.values.items() for axis in self.rows)):
-            yield f"row {label!r}", overrides
+            yield f"row {label!r}", overrides, True
         for column in self.columns:
-            yield f"column {column.name!r}", column.overrides
+            yield f"column {column.name!r}", column.overrides, True
         if self.tune is not None:
-            yield "tune.key", [f"{self.tune.key}={value}" for value in self.tune.values]
+            yield "tune.key", [f"{self.tune.key}={value}" for value in self.tune.values], True
         for name, plan in self.scales.items():
-            further = (*(plan.rows or {}).values(), *(plan.columns or {}).values())
-            yield f"scale {name!r}", [*plan.overrides, *chain(*further)]
+            yield f"scale {name!r}", plan.overrides, False
+            for further in (plan.rows or {}), (plan.columns or {}):
+                yield f"scale {name!r}", [*chain(*further.values())], True
 
 
 def _repeated(key: str, seeds: Sequence[int]) -> Iterator[str]:

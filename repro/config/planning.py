@@ -222,7 +222,30 @@ def plan_of(run: RunConfig) -> Plan:
     """Return what recorded runs are compared with."""
     known = flattened(settings(run))
     corpus = {key: known[key] for key in known if key.startswith(run.corpus_settings)}
-    return Plan(known, json.dumps(corpus))
+    return Plan(known, json.dumps(corpus | {"data.folder": run.data.folder}))
+
+
+def refuse_namesakes(plans: Iterable[tuple[str, Plan]]) -> None:
+    """Refuse runs of an artefact that read folders of one name in different places.
+
+    Records state the name of a folder, so that all cells would show the runs of one folder.
+
+    Args:
+        plans: labels of planned runs, and their plans.
+
+    Raises:
+        ConfigError: names two runs, and their folders.
+    """
+    first: dict[str, tuple[str, Plan]] = {}
+    for label, plan in plans:
+        of = json.dumps(plan.settings, sort_keys=True)
+        other, known = first.setdefault(of, (label, plan))
+        if known.corpus != plan.corpus:
+            folders = [json.loads(one.corpus)["data.folder"] for one in (known, plan)]
+            raise ConfigError(
+                f"{label}: data.folder={folders[1]} has the name of {folders[0]} ({other}), and "
+                "records do not state more; rename one of the folders"
+            )
 
 
 def planned(overrides: Sequence[str]) -> Plan:

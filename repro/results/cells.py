@@ -13,7 +13,14 @@ from typing import Any, Self
 from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.identity import changes_numbers, flattened, without_nuisance
-from repro.config.planning import PlannedRun, Plans, choices_in, naming_rows, plan_runs
+from repro.config.planning import (
+    PlannedRun,
+    Plans,
+    choices_in,
+    naming_rows,
+    plan_runs,
+    refuse_namesakes,
+)
 from repro.evaluation.metrics import best_value, is_current, is_metric, metric_of, without_versions
 from repro.results.files import read_object
 from repro.results.labels import corpus_label
@@ -204,8 +211,14 @@ class Archive:
         Of several runs of a configuration, one of the newest epoch is preferred, then the one that
         finished last. If the content of a corpus has changed, only runs of one content are found:
         of that at hand, else of that which the preferred run has read.
+
+        Raises:
+            ConfigError: runs read folders of one name in different places.
         """
         matching = {run: self._of_corpus_at_hand(run) for run in runs}
+        every = {run: self.overrides_of(run) for run in matching}
+        recorded = ((run, one) for run, one in every.items() if self._matching[one])
+        refuse_namesakes((run.label, self.plans[one]) for run, one in recorded)
         preferred: dict[str, Record] = {}
         for corpus, records in matching.values():
             for one in records:

@@ -12,7 +12,14 @@ from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
 from repro.config.identity import flattened, settings, training_id
 from repro.config.overrides import is_hydras
-from repro.config.planning import naming_rows, plan_artefacts, plan_of, refuse_relabelled
+from repro.config.planning import (
+    Plan,
+    naming_rows,
+    plan_artefacts,
+    plan_of,
+    refuse_namesakes,
+    refuse_relabelled,
+)
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
 from repro.results import Archive, Record, RunFolder, list_runs, runs_dir
@@ -99,7 +106,7 @@ def plan(
     archive = Archive(results_dir, scale, changes, fresh, corpora)
     any_run = Archive(results_dir, scale, changes)
     whole = cache(lambda path: RunFolder(path).status == "done")
-    plans, every = [], dict[str, RunConfig]()
+    plans, every, lacking = list[ArtefactPlan](), dict[str, RunConfig](), list[tuple[str, Plan]]()
     for name, runs in planned.items():
         done, todo, reasons = set[str](), dict[str, RunConfig](), dict[str, str]()
         again = set[str]()  # what one cell needs again, another one may have
@@ -109,6 +116,7 @@ def plan(
                 done.add(found.run_id)
                 continue
             config = composed(run.overrides)
+            lacking.append((run.label, plan_of(config)))
             key = str(settings(config))
             todo[key], reasons[key] = config, "new"
             if (record := recorded[run]) is not None:
@@ -120,6 +128,7 @@ def plan(
         number = len(done - again)
         plans.append(ArtefactPlan(name, number, (*todo.values(),), Counter(reasons.values())))
         every |= todo
+    refuse_namesakes(lacking)
     if any(config.precision == "bf16" for config in every.values()):
         from repro.runs.device import warn_of_precision  # imports PyTorch
 

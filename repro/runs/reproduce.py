@@ -13,7 +13,14 @@ from repro.config.compose import compose_run
 from repro.config.experiment import Experiment, load_experiment
 from repro.config.identity import changes_numbers
 from repro.config.overrides import is_hydras, parse_override, resolved
-from repro.config.planning import PlannedRun, naming_rows, plan_artefacts, refuse_relabelled
+from repro.config.planning import (
+    PlannedRun,
+    naming_rows,
+    plan_artefacts,
+    plan_of,
+    refuse_namesakes,
+    refuse_relabelled,
+)
 from repro.errors import DataError
 from repro.results import Archive, Record, RunFolder, require_writable, run_folder
 from repro.results.cells import following_runs, refuse_unknown_metrics
@@ -95,7 +102,9 @@ def reproduce(
             with naming_rows(work.runs, extra):
                 prepared = prepare_jobs([[*one, *extra] for one in labels])
             named = zip(prepared, labels.values(), strict=True)
-            jobs = distinct([replace(job, label=label) for job, label in named])
+            jobs = [replace(job, label=label) for job, label in named]
+            refuse_namesakes((job.label, plan_of(job.config)) for job in jobs)
+            jobs = distinct(jobs)
             if dry_run:
                 print_plan(jobs, repeat=True)
                 return Reproduction([])

@@ -109,6 +109,23 @@ def test_a_setting_of_hydra_or_a_name_is_refused_where_it_stands(folder, place, 
     assert str(caught.value).startswith(f"{path}: {place}: {stated}{expected}")
 
 
+@pytest.mark.parametrize("override", ["hardware=cuda", "data_dir=/elsewhere", "logger=csv"])
+@pytest.mark.parametrize("place", [*STATED, "rows", "columns"])
+def test_cells_differ_by_what_identifies_a_run(folder, place, override):
+    text = MINIMAL.replace("demo: {}", f"demo: {{{place}: {{{place[0]}: [{override}]}}}}")
+    if place in STATED:
+        old, new = STATED[place]
+        text = MINIMAL.replace(old, new.format(override))
+    else:
+        text = text.replace("{r:", "{x:")
+    (folder / "table9.yaml").write_text(text)
+    if place in ("base", "scale 'small'"):  # of every run
+        assert load_experiment("paper/table9").artefact == "table9"
+    else:
+        with pytest.raises(ConfigError, match=f"{override} is no part of what identifies a run"):
+            load_experiment("paper/table9")
+
+
 @pytest.mark.parametrize("part", ["rows: {x: [name=foo]}", "columns: {c: [name=foo]}"])
 def test_what_a_scale_adds_to_rows_and_columns_is_checked(folder, part):
     (folder / "table9.yaml").write_text(MINIMAL.replace("demo: {}", f"demo: {{{part}}}"))

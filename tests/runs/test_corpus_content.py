@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from repro.config import ConfigError
 from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
 from repro.config.loading import group_choices
@@ -34,6 +35,30 @@ def write_pairs(folder: Path, last: str) -> None:
     for split in ("train", "dev", "test"):
         rows = ["premise\thypothesis\tlabel", "a b\tc\tx", f"a\t{last}\ty"]
         (folder / f"{split}.tsv").write_text("\n".join(rows) + "\n")
+
+
+@pytest.mark.parametrize("command", [plan, reproduce])
+def test_rows_whose_folders_share_a_name_are_refused(tmp_path, monkeypatch, command):
+    """Records state no more than the name: either row would show the run that ended last."""
+    name = "paper2020/table1"
+    path = tmp_path / f"extension/experiments/{name}.yaml"
+    path.parent.mkdir(parents=True)
+    one_row = "{one: [data.folder=one/mine]}"
+    two_rows = "{one: [data.folder=one/mine], other: [data.folder=other/mine]}"
+    text = EXPERIMENT.replace("data.folder=mine, ", "mapping=softmax, ").replace("[1, 2]", "[1]")
+    for place, last in (("one", "b"), ("other", "c")):
+        (tmp_path / place / "mine").mkdir(parents=True)
+        write_pairs(tmp_path / place / "mine", last)
+    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path / "extension"))
+    places = [f"data_dir={tmp_path}", f"results_dir={tmp_path}/results", "hardware=cpu"]
+    for begun in (False, True):
+        if begun:
+            path.write_text(text.replace("{softmax: [mapping=softmax]}", one_row))
+            assert [one.status for one in reproduce([name], "demo", places).outcomes] == ["done"]
+        path.write_text(text.replace("{softmax: [mapping=softmax]}", two_rows))
+        with pytest.raises(ConfigError, match="other/mine has the name of one/mine"):
+            command([name], "demo", places)
+        assert len(read_records(tmp_path / "results", "demo")) == begun
 
 
 def test_an_artefact_is_run_again_if_its_corpus_changed(tmp_path, monkeypatch, caplog):
