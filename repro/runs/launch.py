@@ -4,6 +4,7 @@ A sweeper decides which runs there are, a launcher where they are computed. The 
 read from its folder, whichever process computed it: the two exchange nothing else.
 """
 
+import os
 import re
 import shlex
 import sys
@@ -47,6 +48,9 @@ from repro.runs.display import RunState, SweepDisplay, read_sweep
 from repro.runs.execute import RunFailedError, execute, monitored
 from repro.runs.job import Job, Outcome, locate
 from repro.runs.locking import announce, is_claimed, run_state
+
+CONTINUED = "REPRO_CONTINUED_SWEEP"
+"""Environment variable that names the folder of the detached sweep which a job continues."""
 
 
 @dataclass(frozen=True)
@@ -398,14 +402,16 @@ def run_jobs(
 ) -> list[Outcome]:
     """Hand different runs to a launcher of Hydra and read from their folders how they ended.
 
-    A run that failed in an earlier round of this sweep is not started again. One whose folder was
-    removed after it was done, meanwhile, is done. ``checked`` is that of :func:`launch_jobs`.
+    A run that failed in an earlier round is not started again by the job of a detached sweep that
+    continues it. One whose folder was removed after it was done, meanwhile, is done. ``checked`` is
+    that of :func:`launch_jobs`.
     """
     folder = place_sweep(master, jobs)
     before = {job.run_id for job in jobs if job.folder.status == "done"}
     # Records outlive folders: that of a run which is to be done again does not say that it was.
     earlier = {job.run_id: current_record(job.folder) for job in jobs if job.run_id not in before}
-    attempted = read_sweep(folder)["runs"]
+    continues = os.environ.get(CONTINUED) == str(folder)
+    attempted = read_sweep(folder)["runs"] if continues else {}
     chosen = [job for job in jobs if job.run_id not in attempted or job.folder.status != "failed"]
     if isinstance(launcher, OwnLauncher):
         backend, settings = backend_of(launcher.backend), launcher.settings

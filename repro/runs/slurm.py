@@ -26,7 +26,7 @@ from repro.results import RunFolder, atomic_write_json
 from repro.runs.display import read_sweep
 from repro.runs.execute import record_death
 from repro.runs.job import Job
-from repro.runs.launch import Backend, Batch, backend_of, launch_jobs, prepare_jobs
+from repro.runs.launch import CONTINUED, Backend, Batch, backend_of, launch_jobs, prepare_jobs
 from repro.runs.locking import is_claimed
 from repro.runs.workers import signals_of_leader
 
@@ -81,7 +81,8 @@ def run_on_slurm(batch: Batch) -> None:
                 use_srun=False,  # a step of srun could not submit the jobs of another round
             )
             again = [sys.executable, "-m", "repro", *sys.argv[1:]]
-            command = [*again, f"hydra.sweep.dir={in_quotes(str(batch.folder))}"]
+            folder = f"hydra.sweep.dir={in_quotes(str(batch.folder))}"
+            command = ["env", f"{CONTINUED}={batch.folder}", *again, folder]
             with _submission():
                 executor.submit(submitit.helpers.CommandFunction(command))
         return

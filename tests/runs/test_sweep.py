@@ -21,6 +21,7 @@ from repro.runs.cleanup import remove, run_rows
 from repro.runs.execute import execute
 from repro.runs.job import Job, Outcome
 from repro.runs.launch import (
+    CONTINUED,
     backend_of,
     launch_jobs,
     multirun,
@@ -69,6 +70,20 @@ def test_a_sweep_survives_a_failing_job_and_says_what_failed(tiny, capsys, monke
     printed = capsys.readouterr().err
     assert "1 of 3 runs failed" in printed
     assert "MemoryError: seed 2 is too large" in printed
+
+
+def test_a_failed_run_is_tried_again_unless_the_job_of_its_sweep_continues(
+    tiny, tmp_path, monkeypatch
+):
+    folder = tmp_path / "sweep"
+    sweep = ["run", "-m", *tiny, "seed=1,2", f"hydra.sweep.dir={folder}"]
+    with monkeypatch.context() as patched:
+        patched.setattr(train, "fit", lambda *_: 1 / 0)
+        assert main(sweep) == 1
+    for continued, ended in ((str(folder), "failed"), (str(tmp_path), "done")):
+        monkeypatch.setenv(CONTINUED, continued)
+        assert main(sweep) == (ended == "failed")
+        assert [run.status for run in list_runs(tmp_path, "demo")] == [ended, ended]
 
 
 def test_failures_are_listed_whole(tmp_path, capsys, monkeypatch):
