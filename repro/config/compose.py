@@ -396,6 +396,9 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
         raise
     except ValueError as error:  # about the defaults list of a file
         raise ConfigError(str(error)) from error
+    for text, item in ((text, parse_override(text)) for text in choices):
+        if item.key_or_group in registered_schemas() and cfg[item.key_or_group] is None:
+            raise ConfigError(f"{text}: a chosen file sets {item.key_or_group} to null")
     chosen = cast(dict[str, str | None], OmegaConf.to_container(cfg.hydra.runtime.choices))
     _check_composed(cfg, chosen, folders)
     return _Composition(cfg, chosen)

@@ -223,6 +223,19 @@ def test_a_file_names_choices_without_their_suffix(extension):
     assert compose_run(["+experiment=mine"]) == compose_run([])
 
 
+def test_a_choice_that_is_typed_is_not_lost_to_a_null_of_a_file(extension):
+    text = "# @package _global_\nstructure: null\n"
+    write(extension / "conf" / "experiment" / "mine.yaml", text)
+    alignment = ["task=nli_alignment", "+experiment=mine"]
+    assert compose_run(alignment) == compose_run(alignment[:1])
+    with pytest.raises(ConfigError, match=r"^structure=matching: a chosen file sets structure to "):
+        compose_run([*alignment, "structure=matching"])
+    text = "# @package _global_\ndefaults: [{override /structure: null}]\n"
+    write(extension / "conf" / "experiment" / "mine.yaml", text)
+    typed = [*alignment, "structure=matching"]
+    assert compose_run(typed) == compose_run([alignment[0], "model.alignment=matching"])
+
+
 def test_a_file_that_has_changed_is_read_again(extension):
     for alpha in (1.125, 1.25):
         text = MILD.replace("1.125", str(alpha))
