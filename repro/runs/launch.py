@@ -444,11 +444,12 @@ def outcome_of(job: Job, was_done: bool = False) -> Outcome:
     return job.outcome("open", "the run did not finish")
 
 
-def print_plan(jobs: Sequence[Job], repeat: bool = False, combined: int = 0) -> None:
-    """Print the runs of a sweep with their statuses.
+def print_plan(jobs: Sequence[Job], recorded: int | None = None, combined: int = 0) -> None:
+    """Print runs with their statuses, and how many are done.
 
-    With ``repeat``, runs that are done lack files that something needs, and are queued again. The
-    number of combinations of values, ``combined``, is named if several give one run.
+    Those of a sweep are all its runs; the number of combinations of values, ``combined``, is named
+    if several give one run. Those of artefacts are to be done, beside others that are ``recorded``:
+    one that is done lacks files that something needs, and is queued again.
 
     Raises:
         ConfigError: the name of a choice does not exist.
@@ -459,13 +460,16 @@ def print_plan(jobs: Sequence[Job], repeat: bool = False, combined: int = 0) -> 
 
         for job in jobs:
             check_choices(job.config)
-    labels, queued = labels_of(jobs), ("absent", "done") if repeat else ("absent",)
+    labels, queued = labels_of(jobs), ("absent",) if recorded is None else ("absent", "done")
     states = [run_state(job.folder) for job in jobs]
     statuses = ["queued" if state in queued else state for state in states]
     for job, status in zip(jobs, statuses, strict=True):
         print(f"{job.run_id}  {status:11}  {labels[job.run_id]}")
     several = f"{counted(combined, 'combination')}, " if combined > len(jobs) else ""
-    print(f"{several}{counted(len(jobs), 'run')}, {statuses.count('done')} of them done")
+    if recorded is None:
+        print(f"{several}{counted(len(jobs), 'run')}, {statuses.count('done')} of them done")
+    else:
+        print(f"{counted(len(jobs), 'run')} to do, {recorded} done")
 
 
 def print_failures(outcomes: Sequence[Outcome], report: Path | None = None) -> int:

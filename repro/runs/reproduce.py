@@ -106,7 +106,8 @@ def reproduce(
             refuse_namesakes((job.label, plan_of(job.config)) for job in jobs)
             jobs = distinct(jobs)
             if dry_run:
-                print_plan(jobs, repeat=True)
+                found = {one.run_id for one in work.found.values() if one is not None}
+                print_plan(jobs, recorded=len(found - {job.run_id for job in jobs}))
                 return Reproduction([])
             _reopen_without_weights(jobs)
             outcomes += run_jobs(jobs, launcher, master)

@@ -438,7 +438,7 @@ def test_the_artefacts_are_listed(capsys):
 def test_settings_may_stand_behind_an_option(tmp_path, capsys):
     where = f"results_dir={tmp_path}"
     assert main(["reproduce", "peters2019/figure5", "--dry-run", "scale=demo", where]) == 0
-    assert capsys.readouterr().out.endswith(", 0 of them done\n")
+    assert capsys.readouterr().out.endswith(" to do, 0 done\n")
     assert not (tmp_path / "demo" / "runs").exists()
     assert main(["reproduce", "peters2019/figure3", "--fresh", "scale=demo", where]) == 0
     report = tmp_path / "demo" / "report.html"
