@@ -81,7 +81,9 @@ def test_the_configuration_of_a_run_is_the_one_that_is_printed(overrides, capsys
     for command in (["--cfg", "job", first, second], [first, "--cfg=job", "--resolve", second]):
         assert main(["run", *command]) == 0
         assert capsys.readouterr().out == OmegaConf.to_yaml(run)
-    for package, expected in (("task", OmegaConf.to_yaml(run.task)), ("seed", f"{run.seed}\n")):
+    for package, expected in (
+        ("task", OmegaConf.to_yaml(run.task)), ("seed", f"{run.seed}\n"), ("structure", "null\n"),
+    ):  # fmt: skip
         assert main(["run", "-c", "job", first, "--package", package, second]) == 0
         assert capsys.readouterr().out == expected
 
@@ -106,12 +108,24 @@ def test_what_a_run_refuses_is_not_printed(view, override, expected, capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", ["seed=3 --cfg hydra", "--info searchpath seed=3", "--hydra-help"]
+    ("arguments", "expected"),
+    [
+        ("seed=3 --cfg hydra", "hydra"),
+        ("--cfg hydra hydra/launcher=slurm --package hydra.launcher", "partition: null"),
+        ("--info searchpath seed=3", "hydra"),
+        ("--hydra-help", "hydra"),
+        ("--cfg all task=parsing structure=null", "\nstructure: null\n"),
+        ("--info config task=nli_alignment structure=matching structure=null", "structure: null"),
+        (
+            "--cfg all task=parsing structure=null structure=arborescence -p structure",
+            "arborescence",
+        ),
+    ],
 )
-def test_hydra_prints_what_it_knows(arguments):
+def test_hydra_prints_what_it_knows(arguments, expected):
     done = forked.run("run", *arguments.split())  # Hydra changes how this process logs
     assert (done.returncode, done.stderr) == (0, "")
-    assert "hydra" in done.stdout
+    assert expected in done.stdout
 
 
 SAME = {
@@ -302,6 +316,8 @@ UNREADABLE = {
         (["-m", "results_dir='/tmp/A','/tmp/B'"], "several folders; a sweep has one, results_dir="),
         (["-cd", "here", "--config-dir=there"], "name all folders in hydra.searchpath=[A,B]"),
         (["--cfg", "job", "-cd", "here", "-cd", "there"], "--config-dir is given twice"),
+        (["--cfg", "job", "hydra.launcher.parallel_runs=2"], "is for multiruns; add -m"),
+        (["--cfg", "job", "hydra.job.chdir=true"], "changes nothing in a single run"),
         (["-cn", "other"], "is not supported"),
         (["--config-path=x"], "is not supported"),
         (["--experimental-rerun", "job.pickle"], "is not supported"),
