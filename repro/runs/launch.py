@@ -123,7 +123,7 @@ def labels_of(jobs: Sequence[Job], shared: frozenset[str] | None = None) -> dict
 
     A run of an artefact is named by its cell; of several values of a key, only the last counts.
     """
-    last = ({item.partition("=")[0].lstrip("+"): item for item in job.overrides} for job in jobs)
+    last = ({item.partition("=")[0].lstrip("+"): item for item in job.typed} for job in jobs)
     every = [(*items.values(),) for items in last]
     if shared is None:
         shared = frozenset(every[0]).intersection(*every) if len(every) > 1 else frozenset()
@@ -261,7 +261,7 @@ def launch_jobs(
 def run_single(job: Job) -> Outcome:
     """Check one run and execute it in this process; raise as :func:`launch_jobs` does."""
     _check([job])
-    with SweepDisplay([RunState(job.folder, " ".join(job.overrides))]) as display:
+    with SweepDisplay([RunState(job.folder, " ".join(job.typed))]) as display:
         return execute(job, lambda busy: display.note("waiting", job.run_id, str(busy)))
 
 

@@ -1,5 +1,6 @@
 import shlex
 from importlib.metadata import PackageNotFoundError
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -436,6 +437,25 @@ def test_a_swept_key_that_is_no_part_of_the_identity_is_refused(swept, dry, tmp_
         expected = f"{key} is swept, but its runs would be one: name one value"
         assert capsys.readouterr().err == f"repro: {expected}\n"
     assert not [*tmp_path.glob("results/demo/sweeps/*")]
+
+
+@pytest.mark.parametrize("form", ["{0}/a,{0}/b", "'{0}/a','{0}/b'"])
+def test_folders_of_different_corpora_are_swept(form, tmp_path, capsys):
+    for folder, split in product("ab", ("train", "dev", "test")):
+        path = tmp_path / folder / "mine" / f"xx-{split}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("a\tas\tN\nb\tbs\tN\n", encoding="utf-8")
+    swept = f"data_dir={form.format(tmp_path)}"
+    typed = [f"results_dir={tmp_path}", "data.folder=mine", "task.languages=[xx]", swept]
+    assert main(["run", "-m", "--dry-run", *typed]) == 2
+    expected = "data_dir is swept, but its runs would be one: name one value"
+    assert capsys.readouterr().err == f"repro: {expected}\n"
+    path.write_text("c\tcs\tN\n", encoding="utf-8")
+    assert main(["run", "-m", "--dry-run", *typed]) == 0
+    *runs, count = capsys.readouterr().out.splitlines()
+    labels = [line.split()[-1].replace("'", "") for line in runs]
+    assert labels == [f"data_dir={tmp_path}/a", f"data_dir={tmp_path}/b"]
+    assert count == "2 runs, 0 of them done"
 
 
 def test_a_group_of_a_further_folder_is_chosen_with_a_plus(tmp_path, capsys):
