@@ -9,10 +9,16 @@ import hydra
 from omegaconf import DictConfig, OmegaConf
 
 from repro.config.completion import run_help
-from repro.config.compose import compose_run, explained, refuse_unread, register_schemas
+from repro.config.compose import (
+    compose_run,
+    explained,
+    for_hydra,
+    refuse_unread,
+    register_schemas,
+)
 from repro.config.errors import ConfigError
 from repro.config.identity import SEARCH_PATH
-from repro.config.overrides import with_search_path, with_text
+from repro.config.overrides import with_search_path
 from repro.config.paths import conf_dir
 from repro.config.schema import RunConfig
 from repro.errors import refused_option
@@ -119,16 +125,18 @@ def _show(arguments: Sequence[str]) -> None:
     overrides = with_search_path([*settings, *others], parsed.config_dir)
     config = compose_run(overrides)
     if parsed.cfg == "job" and not (parsed.info or parsed.hydra_help):
-        shown = OmegaConf.structured(config)
+        refuse_unread(overrides, "a single run")  # the others show settings of Hydra as well
+        shown, missing = OmegaConf.structured(config), object()
         if parsed.package not in (None, "_global_"):
             with explained(overrides):
-                shown = OmegaConf.select(shown, parsed.package)
-            if shown is None:
+                shown = OmegaConf.select(shown, parsed.package, default=missing)
+            if shown is missing:
                 raise ConfigError(f"--package {parsed.package}: the run has no such group or key")
-        print(OmegaConf.to_yaml(shown).rstrip() if OmegaConf.is_config(shown) else shown)
+        text = OmegaConf.to_yaml(shown).rstrip() if OmegaConf.is_config(shown) else shown
+        print("null" if shown is None else text)
         return
     register_schemas()
-    before, sys.argv = sys.argv, ["repro run", *options, "--", *map(with_text, settings)]
+    before, sys.argv = sys.argv, ["repro run", *options, "--", *for_hydra(settings)]
     # Let errors propagate: by default Hydra prints them and exits with status 1.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:

@@ -287,6 +287,17 @@ def _parted(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
     return choices, values
 
 
+def for_hydra(overrides: Sequence[str]) -> list[str]:
+    """Return the overrides of one run as Hydra's own application reads them.
+
+    Texts that look like numbers are quoted, and a group that is null is deleted from the defaults.
+    """
+    choices, values = _parted(overrides)
+    names = ((text, parse_override(text).key_or_group) for text in values)
+    written = (f"~{name}" if name in registered_schemas() else text for text, name in names)
+    return [*map(with_text, [*choices, *written])]
+
+
 def _chooses(item: Override, known: set[str]) -> bool:
     """Return whether an override chooses an option of a group."""
     return "/" in item.key_or_group or item.package is not None or item.key_or_group in known

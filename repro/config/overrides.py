@@ -33,7 +33,7 @@ def quote_folders(overrides: Sequence[str], sweep: bool = False) -> list[str]:
 
     Args:
         overrides: as typed; a folder in quotes stays as it is.
-        sweep: whether commas separate values of ``data.folder``, unless there is such a folder.
+        sweep: whether commas separate folders of data, unless there is one of this name.
 
     Raises:
         ConfigError: a sweep has several results folders.
@@ -41,11 +41,10 @@ def quote_folders(overrides: Sequence[str], sweep: bool = False) -> list[str]:
     found = []
     for item in overrides:
         key, _, value = item.partition("=")
-        several = (
-            sweep and "," in value and key.endswith("data.folder") and not os.path.exists(value)
-        )
+        listed = sweep and "," in value and not os.path.exists(value)
+        several = listed and key.endswith(("data.folder", "data_dir"))
         if _FOLDER.fullmatch(item) and not several and not re.fullmatch(r"(['\"]).*\1", value):
-            if sweep and "," in value and "results_dir" in key and not os.path.exists(value):
+            if listed:
                 quoted = f"'{key}=\"{value}\"'"
                 raise ConfigError(f"{item}: {_ONE_FOLDER}; write a name with a comma as {quoted}")
             folder = os.path.expanduser(value)

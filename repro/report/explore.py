@@ -26,6 +26,7 @@ from repro.results.frame import (
     distinct,
     frame_of,
     hashable,
+    known_names,
     pivoted,
     selected,
     text_of,
@@ -49,8 +50,10 @@ def print_results(
 ) -> None:
     """Print runs, or a metric over some settings.
 
-    Tables and LaTeX show the metrics and the settings in which the runs that have one differ; the
-    other formats contain every setting and metric. A table has the width of the terminal.
+    Tables and LaTeX show the metrics and the settings in which the runs that have one differ, and
+    what else tells runs of equal settings apart: the first digits of the corpus's fingerprint, or
+    the epoch. The other formats contain every setting and metric. A table has the width of the
+    terminal.
 
     Args:
         folder: the results folder.
@@ -84,7 +87,11 @@ def print_results(
             )
     whole = frame.dropna(subset=shown, how="all")
     settings = varying([records[row] for row in whole.index])
+    # Not settings, but they give other runs as well: the content of the corpus, and the code.
+    apart = averaged_over(whole, ["kind", *settings], ["fingerprint", "epoch"])
     read, averaged = form in ("table", "latex"), list[str]()
+    if read:
+        whole = whole.assign(fingerprint=whole["fingerprint"].str[:12])
     if pivot:
         texts = [records[row].signatures.get(shown[0], "") for row in whole.index]
         whole = whole.assign(signature=[*map(without_versions, texts)])
@@ -100,8 +107,8 @@ def print_results(
         frame = _sorted(whole if read or metrics else frame, sort or "finished")
         if read:
             first = sum(key.partition(".")[0] in FIRST for key in settings)  # those come first
-            frame = frame[["run_id", *settings[:first], *shown, *settings[first:]]]
-    _write(frame, form, [*map(str, frame)] if pivot else ["run_id", "seed", *shown])
+            frame = frame[["run_id", *settings[:first], *apart, *shown, *settings[first:]]]
+    _write(frame, form, [*map(str, frame)] if pivot else ["run_id", "seed", *apart, *shown])
     if averaged:
         print(f"averages over {', '.join(averaged)}", file=sys.stderr)
     if form == "table" and (lacking := len(found) - len(whole)):
@@ -131,7 +138,7 @@ def _sorted(frame: pd.DataFrame, key: str) -> pd.DataFrame:
     """Sort by a column: metrics from the best, times from the newest, else ascending."""
     name = column_of(frame, key)
     if name not in frame:
-        raise ResultsError(f"--sort {key}: no run has it{meant(key, map(str, frame))}")
+        raise ResultsError(f"--sort {key}: no run has it{known_names(frame, key)}")
     descending = name == "finished" or ("/" in name and metric_of(name).higher_is_better)
     by = [one for one in (name, "run_id") if one in frame]
     ascending = [not descending, True][: len(by)]

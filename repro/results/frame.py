@@ -100,8 +100,7 @@ def selected(frame: "pd.DataFrame", filters: Sequence[str]) -> "pd.DataFrame":
     for one in map(parse_filter, filters):
         column = column_of(frame, one.key)
         if column not in frame:
-            known = {str(name).removesuffix(".name") for name in frame}
-            raise ResultsError(f"no run has a setting {one.key!r}{meant(one.key, known)}")
+            raise ResultsError(f"no run has a setting {one.key!r}{known_names(frame, one.key)}")
         own = f"{one.key.partition('.')[0]}.name"
         read = frame[[name for name in dict.fromkeys([column, own]) if name in frame]]
         # pandas stores a null among numbers as NaN.
@@ -192,8 +191,7 @@ def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.Data
     columns = [column_of(frame, key) for key in keys]
     for name in (*columns, metric):
         if name not in frame:
-            known = {str(one).removesuffix(".name") for one in frame}
-            raise ResultsError(f"no run has {name!r}{meant(name, known)}")
+            raise ResultsError(f"no run has {name!r}{known_names(frame, name)}")
     if metric in columns:
         raise ResultsError(f"{metric} is averaged; expected settings to average it by")
     frame = hashable(frame.dropna(subset=[metric]), columns)
@@ -221,6 +219,15 @@ def averaged_over(frame: "pd.DataFrame", by: Sequence[str], names: Sequence[str]
 def column_of(frame: "pd.DataFrame", key: str) -> str:
     """Return the column of a setting; that of a group holds the name of its choice."""
     return f"{key}.name" if f"{key}.name" in frame else key
+
+
+def known_names(frame: "pd.DataFrame", unknown: str) -> str:
+    """Return the end of a message: the name that is meant, else those of its group, else all."""
+    every = sorted({str(name).removesuffix(".name") for name in frame})
+    whole = [name for name in every if name.count("/") < 2]  # no parts, as test/accuracy/english
+    group = re.match(r"\w+[./]", unknown)
+    alike = [name for name in whole if group and name.startswith(group[0])]
+    return meant(unknown, every) or f"; there are {', '.join(alike or whole)}"
 
 
 def text_of(value: object) -> str:

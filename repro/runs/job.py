@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repro.config.identity import run_id, training_id
+from repro.config.overrides import is_search_path
 from repro.config.schema import RunConfig
 from repro.results import RunFolder, require_writable, run_folder
 from repro.runs.environment import require_memory
@@ -51,9 +52,14 @@ class Job:
         unread = task_spec(self.config.task.name).unread_in_training
         return training_id(self.config, self.corpus.fingerprint, unread)
 
+    @property
+    def typed(self) -> list[str]:
+        """Overrides that name the run: without the search path, which all runs of a sweep share."""
+        return [one for one in self.overrides if not is_search_path(one)]
+
     def outcome(self, status: str, error: str = "") -> Outcome:
         """Return the outcome of the run for a status."""
-        label = self.label or " ".join(self.overrides)
+        label = self.label or " ".join(self.typed)
         return Outcome(self.run_id, label, status, self.folder.path, error)
 
 

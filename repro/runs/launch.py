@@ -36,6 +36,8 @@ from repro.config.overrides import (
     in_quotes,
     is_hydras,
     is_search_path,
+    is_swept,
+    parse_override,
     with_text,
 )
 from repro.config.paths import default_results_dir, extension_dirs
@@ -125,7 +127,7 @@ def labels_of(jobs: Sequence[Job], shared: frozenset[str] | None = None) -> dict
 
     A run of an artefact is named by its cell; of several values of a key, only the last counts.
     """
-    last = ({item.partition("=")[0].lstrip("+"): item for item in job.overrides} for job in jobs)
+    last = ({item.partition("=")[0].lstrip("+"): item for item in job.typed} for job in jobs)
     every = [(*items.values(),) for items in last]
     if shared is None:
         shared = frozenset(every[0]).intersection(*every) if len(every) > 1 else frozenset()
@@ -153,9 +155,16 @@ def launch(
 
     Returns:
         For each run, the value of its monitored metric, or an error if it failed.
+
+    Raises:
+        ConfigError: a run is refused, or what is swept is no part of an identity.
     """
     search = further_folders(master.hydra)
     asked = prepare_jobs([[*item, *search] for item in overrides], sweep=True)
+    params: Any = OmegaConf.to_container(OmegaConf.create(master.hydra.sweeper.get("params") or {}))
+    listed = [*(as_override(str(k), v) for k, v in params.items()), *master.hydra.overrides.task]
+    last = {parse_override(text).key_or_group: text for text in listed}
+    _refuse_unidentified(asked, [key for key, text in last.items() if is_swept(text)])
     if named := next((job.config.name for job in asked if job.config.name is not None), None):
         raise ConfigError(f"name={named}: only hydra/sweeper=grid keeps a sweep; leave it out")
     # What was typed with a single value is the same in every run of a search.
@@ -174,6 +183,26 @@ def launch(
             returned.status, returned.return_value = JobStatus.FAILED, error
         returns.append(returned)
     return returns
+
+
+def _refuse_unidentified(asked: Sequence[Job], swept: Sequence[str] = ()) -> None:
+    """Refuse several values of what is no part of a run's identity: its runs would be one.
+
+    Args:
+        asked: jobs of a sweep, or of one batch of a search.
+        swept: keys with several values, where further batches are unknown.
+    """
+    kept = {job.run_id: job for job in reversed(asked)}
+    for job in asked:
+        one, settings = kept[job.run_id], unidentified(job.config)
+        known = settings.keys() - {"data_dir"}  # its values may hold different corpora
+        keys = {key for key in swept if known & {key, key.partition(".")[0]}}
+        if settings != unidentified(one.config):
+            differing = {*job.overrides} ^ {*one.overrides}
+            keys |= {text.partition("=")[0].lstrip("+") for text in differing}
+        if keys:
+            expected = "is swept, but its runs would be one: name one value"
+            raise ConfigError(f"{' and '.join(sorted(keys))} {expected}")
 
 
 def place_sweep(master: DictConfig, jobs: Sequence[Job]) -> Path:
@@ -236,7 +265,7 @@ def launch_jobs(
 def run_single(job: Job) -> Outcome:
     """Check one run and execute it in this process; raise as :func:`launch_jobs` does."""
     _check([job])
-    with SweepDisplay([RunState(job.folder, " ".join(job.overrides))]) as display:
+    with SweepDisplay([RunState(job.folder, " ".join(job.typed))]) as display:
         return execute(job, lambda busy: display.note("waiting", job.run_id, str(busy)))
 
 
@@ -378,14 +407,7 @@ def sweep_grid(
     folders = further_folders(master.hydra)
     asked = prepare_jobs(combinations([*overrides, *folders], loader), sweep=True)
     jobs, sweeps = distinct(asked), sweeps_of(asked)
-    kept = {job.run_id: job for job in jobs}
-    for job in asked:
-        one = kept[job.run_id]
-        if unidentified(job.config) != unidentified(one.config):
-            differing = {*job.overrides} ^ {*one.overrides}
-            keys = sorted({text.partition("=")[0].lstrip("+") for text in differing})
-            expected = "is swept, but its runs would be one: name one value"
-            raise ConfigError(f"{' and '.join(keys)} {expected}")
+    _refuse_unidentified(asked)
     if dry_run:
         print_plan(jobs, combined=len(asked))
         return []

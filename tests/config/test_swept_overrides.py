@@ -1,5 +1,6 @@
 import shlex
 from importlib.metadata import PackageNotFoundError
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,9 @@ def test_the_configuration_of_a_run_is_the_one_that_is_printed(overrides, capsys
     for command in (["--cfg", "job", first, second], [first, "--cfg=job", "--resolve", second]):
         assert main(["run", *command]) == 0
         assert capsys.readouterr().out == OmegaConf.to_yaml(run)
-    for package, expected in (("task", OmegaConf.to_yaml(run.task)), ("seed", f"{run.seed}\n")):
+    for package, expected in (
+        ("task", OmegaConf.to_yaml(run.task)), ("seed", f"{run.seed}\n"), ("structure", "null\n"),
+    ):  # fmt: skip
         assert main(["run", "-c", "job", first, "--package", package, second]) == 0
         assert capsys.readouterr().out == expected
 
@@ -106,12 +109,24 @@ def test_what_a_run_refuses_is_not_printed(view, override, expected, capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", ["seed=3 --cfg hydra", "--info searchpath seed=3", "--hydra-help"]
+    ("arguments", "expected"),
+    [
+        ("seed=3 --cfg hydra", "hydra"),
+        ("--cfg hydra hydra/launcher=slurm --package hydra.launcher", "partition: null"),
+        ("--info searchpath seed=3", "hydra"),
+        ("--hydra-help", "hydra"),
+        ("--cfg all task=parsing structure=null", "\nstructure: null\n"),
+        ("--info config task=nli_alignment structure=matching structure=null", "structure: null"),
+        (
+            "--cfg all task=parsing structure=null structure=arborescence -p structure",
+            "arborescence",
+        ),
+    ],
 )
-def test_hydra_prints_what_it_knows(arguments):
+def test_hydra_prints_what_it_knows(arguments, expected):
     done = forked.run("run", *arguments.split())  # Hydra changes how this process logs
     assert (done.returncode, done.stderr) == (0, "")
-    assert "hydra" in done.stdout
+    assert expected in done.stdout
 
 
 SAME = {
@@ -302,6 +317,8 @@ UNREADABLE = {
         (["-m", "results_dir='/tmp/A','/tmp/B'"], "several folders; a sweep has one, results_dir="),
         (["-cd", "here", "--config-dir=there"], "name all folders in hydra.searchpath=[A,B]"),
         (["--cfg", "job", "-cd", "here", "-cd", "there"], "--config-dir is given twice"),
+        (["--cfg", "job", "hydra.launcher.parallel_runs=2"], "is for multiruns; add -m"),
+        (["--cfg", "job", "hydra.job.chdir=true"], "changes nothing in a single run"),
         (["-cn", "other"], "is not supported"),
         (["--config-path=x"], "is not supported"),
         (["--experimental-rerun", "job.pickle"], "is not supported"),
@@ -420,6 +437,25 @@ def test_a_swept_key_that_is_no_part_of_the_identity_is_refused(swept, dry, tmp_
         expected = f"{key} is swept, but its runs would be one: name one value"
         assert capsys.readouterr().err == f"repro: {expected}\n"
     assert not [*tmp_path.glob("results/demo/sweeps/*")]
+
+
+@pytest.mark.parametrize("form", ["{0}/a,{0}/b", "'{0}/a','{0}/b'"])
+def test_folders_of_different_corpora_are_swept(form, tmp_path, capsys):
+    for folder, split in product("ab", ("train", "dev", "test")):
+        path = tmp_path / folder / "mine" / f"xx-{split}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("a\tas\tN\nb\tbs\tN\n", encoding="utf-8")
+    swept = f"data_dir={form.format(tmp_path)}"
+    typed = [f"results_dir={tmp_path}", "data.folder=mine", "task.languages=[xx]", swept]
+    assert main(["run", "-m", "--dry-run", *typed]) == 2
+    expected = "data_dir is swept, but its runs would be one: name one value"
+    assert capsys.readouterr().err == f"repro: {expected}\n"
+    path.write_text("c\tcs\tN\n", encoding="utf-8")
+    assert main(["run", "-m", "--dry-run", *typed]) == 0
+    *runs, count = capsys.readouterr().out.splitlines()
+    labels = [line.split()[-1].replace("'", "") for line in runs]
+    assert labels == [f"data_dir={tmp_path}/a", f"data_dir={tmp_path}/b"]
+    assert count == "2 runs, 0 of them done"
 
 
 def test_a_group_of_a_further_folder_is_chosen_with_a_plus(tmp_path, capsys):

@@ -262,7 +262,13 @@ def test_a_choice_is_found_by_the_name_of_its_file(tmp_path, make_record):
         (["mapping=sparsemax"], "no finished run below"),
         (["--metric", "test/bleu"], "there are dev/loss, test/accuracy"),
         (["--pivot", "mapping.beta"], "mapping.beta"),
+        (["--pivot", "nothing"], "no run has 'nothing'; there are command, commit, corpus, "),
+        (["--sort", "nothing"], "no run has it; there are command, commit, corpus, "),
+        (["--sort", "test/x"], "no run has it; there are test/accuracy"),
+        (["--pivot", "seed", "--sort", "x"], "no run has it; there are count, seed, std, test/acc"),
         (["mapping.beta=2"], "mapping.beta"),
+        (["seeed=2"], "no run has a setting 'seeed' (did you mean 'seed'?)"),
+        (["nothing=2"], "no run has a setting 'nothing'; there are command, commit, corpus, "),
     ],
 )
 def test_what_no_run_has_is_refused(arguments, expected, results, capsys):
@@ -348,6 +354,27 @@ def test_contents_of_a_corpus_and_epochs_of_the_code_are_compared(tmp_path, make
     assert main(["compare", "one", "two", "three", where]) == 0
     settings = capsys.readouterr().out.partition("\n\n")[0]
     assert [line.split()[0] for line in settings.splitlines()[1:]] == ["fingerprint", "epoch"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "column"),
+    [
+        ({"fingerprint": "a" * 64}, ["fingerprint", "a" * 12, "f" * 12]),
+        ({"epoch": 7}, ["epoch", "7", "6"]),
+        ({"seed": 2, "fingerprint": "a" * 64}, ["seed", "2", "1"]),  # the seed tells them apart
+    ],
+)
+@pytest.mark.parametrize("form", ["table", "latex"])
+def test_rows_of_equal_settings_show_what_tells_them_apart(
+    changed, column, form, tmp_path, make_record, capsys
+):
+    publish(tmp_path, make_record(run_id="one"))
+    publish(tmp_path, make_record(run_id="two", finished="2999-01-01T00:00:00", **changed))
+    assert main(["results", f"results_dir={tmp_path}", "--format", form]) == 0
+    lines = capsys.readouterr().out.replace("&", "").splitlines()
+    rows = [words[:3] for words in map(str.split, lines) if len(words) > 2]
+    assert [row[1] for row in rows] == column
+    assert "test/accuracy" in rows[0]
 
 
 def test_values_of_another_signature_are_left_out_of_a_comparison(

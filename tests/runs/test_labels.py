@@ -74,6 +74,13 @@ def test_of_an_override_given_twice_only_the_last_is_shown(sign, tmp_path):
     assert [*labels_of(jobs).values()] == [f"{sign}seed=2", f"{sign}seed=3"]
 
 
+def test_the_search_path_is_in_no_label(tmp_path):
+    typed = [f"results_dir={tmp_path}", "seed=2"]
+    (job,) = prepare_jobs([[*typed, f"hydra.searchpath=['{tmp_path}']"]])
+    assert [*labels_of([job]).values()] == [" ".join(typed)]
+    assert job.outcome("done").label == " ".join(typed)
+
+
 def test_a_finished_run_shows_its_result(tmp_path):
     folder = finished(tmp_path, "a" * 12, metrics={"test/accuracy": 71.5},
                       signatures={"test/accuracy": "s"})  # fmt: skip

@@ -92,6 +92,32 @@ def test_hydras_own_sweeper_works_and_stops_at_a_failure(tiny, tmp_path, monkeyp
     assert "ZeroDivisionError" in capsys.readouterr().err.splitlines()[-1]
 
 
+IN_TURN = ["hydra/sweeper=optuna", "hydra.sweeper.direction=maximize", "hydra.sweeper.n_jobs=1"]
+
+
+@pytest.mark.parametrize(
+    ("sweep", "key"),
+    [
+        (["hardware=cpu,auto"], "hardware"),
+        (["hydra/sweeper=basic", "hardware.threads=1,2", "seed=1,2"], "hardware.threads"),
+        ([*IN_TURN, "hardware.threads=choice(1,2)", "seed=range(1,9)"], "hardware.threads"),
+        ([*IN_TURN, "+study=mine"], "logger"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")  # of Optuna 2 about its own dependencies
+def test_what_is_no_part_of_an_identity_has_one_value(sweep, key, tiny, tmp_path, capsys):
+    if IN_TURN[0] in sweep and without("hydra_plugins.hydra_optuna_sweeper"):
+        pytest.skip("no Optuna sweeper here")
+    (tmp_path / "conf/study").mkdir(parents=True)
+    params = "# @package _global_\nhydra: {sweeper: {params: {logger: 'choice(none,csv)'}}}\n"
+    (tmp_path / "conf/study/mine.yaml").write_text(params, encoding="utf-8")
+    further = ["-cd", str(tmp_path / "conf")]
+    assert main(["run", "-m", *tiny, *SHORT[:2], *sweep, *further]) == 2
+    expected = f"repro: {key} is swept, but its runs would be one: name one value"
+    assert capsys.readouterr().err.splitlines()[-1] == expected
+    assert statuses(tmp_path) == []
+
+
 def test_a_sweep_has_one_folder_of_results(tiny, tmp_path, capsys):
     folder = tmp_path / "conf/experiment"
     folder.mkdir(parents=True)
@@ -123,9 +149,8 @@ def test_reproduce_uses_the_launcher_that_it_is_given(table, tiny, tmp_path):
 @pytest.mark.skipif(without("hydra_plugins.hydra_optuna_sweeper"), reason="no Optuna sweeper here")
 @pytest.mark.filterwarnings("ignore")  # of Optuna 2 about its own dependencies
 def test_optuna_maximizes_the_monitored_metric(tiny, tmp_path, capfd):
-    study = ["hydra/sweeper=optuna", "hydra.sweeper.direction=maximize", "hydra.sweeper.n_jobs=1"]
     tuned = "training.learning_rate=interval(0.0001,0.1)"
-    search = ["run", "-m", *tiny, *SHORT, *study, "hydra.sweeper.n_trials=3", tuned]
+    search = ["run", "-m", *tiny, *SHORT, *IN_TURN, "hydra.sweeper.n_trials=3", tuned]
     for direction in ("[maximize,minimize]", "minimize"):
         assert main([*search, f"hydra.sweeper.direction={direction}"]) == 2
         assert "the largest is best; expected maximize" in capfd.readouterr().err
@@ -142,6 +167,6 @@ def test_optuna_maximizes_the_monitored_metric(tiny, tmp_path, capfd):
     found.unlink()
     chosen = "mapping=choice(entmax)"  # no trial of the second search is to do
     for _ in range(2):
-        assert main(["run", "-m", *tiny, *SHORT, *study, "hydra.sweeper.n_trials=1", chosen]) == 0
+        assert main(["run", "-m", *tiny, *SHORT, *IN_TURN, "hydra.sweeper.n_trials=1", chosen]) == 0
         (found,) = (tmp_path / "demo" / "sweeps").glob("*/optimization_results.yaml")
         found.unlink()
