@@ -5,6 +5,8 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from repro.errors import meant
+
 T = TypeVar("T")
 _WORDS = {
     str: "a text",
@@ -72,7 +74,9 @@ def _built(place: str, kind: Any, value: Any) -> Any:
         missing, unknown = sorted(required - value.keys()), sorted(value.keys() - hints, key=str)
         if missing or unknown:
             where = f"{place}: " if place else ""
-            raise ValueError(f"{where}missing fields {missing}, unknown fields {unknown}")
+            lacking = f"missing {', '.join(missing)}" if missing else ""
+            wrong = [f"unknown key {name!r}{meant(str(name), hints)}" for name in unknown]
+            raise ValueError(where + "; ".join(filter(None, [*wrong, lacking])))
         values = {
             name: _built(f"{place}.{name}" if place else f"field {name!r}", hints[name], item)
             for name, item in value.items()

@@ -304,13 +304,26 @@ def _chooses(item: Override, known: set[str]) -> bool:
 
 
 def _refuse_form(text: str, known: set[str]) -> None:
-    """Refuse an override of one run that has several values, or chooses what is no name.
+    """Refuse an override that deletes, has several values, or chooses what no group has.
 
     ``known`` are the names of groups.
     """
-    _refuse_misplaced(text)
     item = parse_override(text)
-    name = item.key_or_group
+    name, added = item.key_or_group, item.is_add() or item.is_force_add()
+    key, (group, slash, _) = name.partition(".")[2].partition(".")[0], name.partition("/")
+    if item.is_delete():
+        raise ConfigError(f"{text}: nothing can be deleted; expected KEY=VALUE")
+    if name == "hydra":
+        raise ConfigError(f"{text}: expected hydra.KEY=VALUE")
+    if name.startswith("hydra.") and key not in {field.name for field in fields(HydraConf)}:
+        raise ConfigError(f"{text}: {unknown_key(key, HydraConf)}")
+    if group == "protocol":
+        raise ConfigError(f"{text}: {_NO_PROTOCOL}")
+    if group in registered_schemas() and (slash or item.package is not None):
+        raise ConfigError(f"{text}: expected {group}=NAME")
+    # The defaults of a task choose of all groups that it takes, some of which as null.
+    if added and group in {*registered_schemas(), "hydra"}:
+        raise ConfigError(f"{text}: leave out the +")
     if item.is_sweep_override():
         listed = "list[" in str(setting_types().get(name))
         hint = f", or write a list, {name}=[{text.partition('=')[2]}]" if listed else ""
@@ -319,39 +332,15 @@ def _refuse_form(text: str, known: set[str]) -> None:
         optional = type(None) in get_args(get_type_hints(schema.RunConfig).get(name))
         if not isinstance(item.value(), str) and not (item.value() is None and optional):
             raise ConfigError(f"{text}: expected the name of a choice")
+        _refuse_file(group, item.value())
         # Hydra takes schemas, which have no values, for choices.
         if item.value() in ("???", *schema_choices(name)):
             raise ConfigError(unknown_choice(f"{name}/{item.value()}"))
 
 
-def _refuse_misplaced(text: str) -> None:
-    """Refuse a choice of a protocol, by the name of a file, or for another group than its own.
-
-    An override that deletes is refused as well.
-    """
-    item = parse_override(text)
-    if item.is_delete():
-        raise ConfigError(f"{text}: nothing can be deleted; expected KEY=VALUE")
-    first, _, inner = item.key_or_group.partition(".")
-    if item.key_or_group == "hydra":
-        raise ConfigError(f"{text}: expected hydra.KEY=VALUE")
-    key = inner.partition(".")[0]
-    if first == "hydra" and key not in {field.name for field in fields(HydraConf)}:
-        raise ConfigError(f"{text}: {unknown_key(key, HydraConf)}")
-    group, inner, _ = item.key_or_group.partition("/")
-    if group == "protocol":
-        raise ConfigError(f"{text}: {_NO_PROTOCOL}")
-    if group in registered_schemas() and (inner or item.package is not None):
-        raise ConfigError(f"{text}: expected {group}=NAME")
-    # The defaults of a task choose of all groups that it takes, some of which as null.
-    if (item.is_add() or item.is_force_add()) and group in {*registered_schemas(), "hydra"}:
-        raise ConfigError(f"{text}: leave out the +")
-    _refuse_file(group, item.value())
-
-
 def _refuse_file(group: str, choice: object) -> None:
     """Refuse the name of a choice's file, which Hydra takes, but which matches no protocol."""
-    if group in registered_schemas() and isinstance(choice, str) and choice.endswith(".yaml"):
+    if not group.startswith("hydra") and isinstance(choice, str) and choice.endswith(".yaml"):
         raise ConfigError(f"{group}={choice}: expected the name of a choice, without .yaml")
 
 
@@ -431,6 +420,10 @@ def _check_composed(cfg: DictConfig, chosen: Mapping[str, str | None], folders: 
             raise ConfigError(f"hydra.callbacks.{name} is {node}; expected a mapping with _target_")
     for group, path, content in _chosen_files(chosen.items(), folders[1:]):
         _refuse_ineffective(path)
+        bases = [str(one) for key, one in default_choices(path) if key is None]
+        named = {one: name for one in bases if (name := declared_name(group, one, folders))}
+        if len({*named.values()}) > 1:
+            raise ConfigError(f"{path}: `defaults` name {', '.join(named)}; expected one {group}")
         for key, value in flattened(content).items():  # of all groups, or of its own
             if lost := no_text(key, value) or no_text(f"{group}.{key}", value):
                 raise ConfigError(f"{path}: {lost}")
@@ -475,7 +468,8 @@ def _explain_choices(error: BaseException, choices: Sequence[str]) -> str:
     twice = CHOSEN_TWICE.match(str(error))
     missing = "/".join(twice.groups()) if twice else str(getattr(error, "missing_cfg_file", None))
     group, _, name = missing.rpartition("/")
-    chosen = {f"{item.key_or_group}/{item.value()}" for item in map(parse_override, choices)}
+    typed = {item.key_or_group: str(item.value()) for item in map(parse_override, choices)}
+    chosen = {f"{key}/{name}" for key, name in typed.items()}
     blamed = ""
     for folder in [*conf_dirs(), *search_path(choices)] if group else ():
         for path in sorted(folder.rglob("*.yaml")):
@@ -484,7 +478,7 @@ def _explain_choices(error: BaseException, choices: Sequence[str]) -> str:
                 for key, choice in default_choices(path)
             ):
                 blamed = f"{path}: "
-    return blamed + explain(error)
+    return blamed + explain(error, typed)
 
 
 @lru_cache(maxsize=256)

@@ -28,7 +28,9 @@ OWN_SCALES = ("small", "subset")
 redistributed. Figures at demo scale show synthetic ones, at full scale those of the papers."""
 _AGGREGATES = ("mean", "ensemble")
 _NOT_TAKEN = re.compile(r"\s*[+~]*(name(?=[=.])|hydra[./][\w./]*)")
-"""Keys that no file of an artefact sets; to parse the overrides of all files takes seconds."""
+"""Keys that no override of an artefact sets; to parse those of all files takes seconds."""
+_PLANNED = re.compile(r"\s*[+~]*(scale|seed)(?=[=.])")
+"""Keys that the plan of an artefact sets."""
 
 
 def unread_in_artefacts(override: str) -> str | None:
@@ -348,6 +350,8 @@ class Experiment:
             for text in overrides:
                 if problem := unread_in_artefacts(text):
                     yield f"{place}: {problem}"
+                elif found := _PLANNED.match(text):
+                    yield f"{place}: {text} has no effect; expected it in `{found[1]}s`"
                 elif of_cells and not changes_numbers(text):
                     expected = "no part of what identifies a run, so that cells would share one"
                     yield f"{place}: {text} is {expected}; type it, or state it in `base`"
@@ -431,7 +435,7 @@ def chosen_artefacts(names: Sequence[str], scale: str) -> list[str]:
         ConfigError: there is no such artefact or paper, or none is left.
     """
     known = list_experiments()
-    found: list[str] = []
+    named, found = list[str](), list[str]()
     for name in names or ["*"]:
         matches = [one for one in known if name in ("*", one, one.partition("/")[0])]
         if not matches:
@@ -441,10 +445,11 @@ def chosen_artefacts(names: Sequence[str], scale: str) -> list[str]:
                 "a setting is written KEY=VALUE"
             )
             raise ConfigError(f"no experiment {name!r}{hint}")
+        named += matches
         found += [one for one in matches if one == name or scale in load_experiment(one).scales]
     if not found:
         where = f" of {', '.join(names)}" if names else ""
-        scales = dict.fromkeys(one for name in known for one in load_experiment(name).scales)
+        scales = dict.fromkeys(one for name in named for one in load_experiment(name).scales)
         hint = meant(scale, scales) or f"; choose from: {', '.join(scales)}"
         raise ConfigError(f"no artefact{where} has a scale {scale!r}{hint}")
     return [*dict.fromkeys(found)]

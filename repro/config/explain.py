@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -134,7 +134,8 @@ def _explain_key(
         if file.group and key == file.group:  # the file has the package of a group that no run has
             return f"{place}expected `# @package _global_` in its first line"
         if "." in key and not own:  # else the file is that of the group
-            of = f" ({group}={chosen[group]})" if group in chosen else ""
+            named = group in chosen and group != file.group
+            of = f" ({group}={chosen[group]})" if named else ""
             place += f"{key}{of}: "
         return f"{place}{unknown_key(str(one.key), one.object_type)}"
     if isinstance(one, ConfigAttributeError | ConfigKeyError) and one.object_type is dict:
@@ -232,7 +233,7 @@ def unknown_key(key: str, owner: Any) -> str:
     valid, elsewhere = [field.name for field in fields(owner)], ""
     if issubclass(owner, schema.RunConfig):
         names = {one.rpartition(".")[2] for one in setting_types()}
-        near = {key} & names or {name for name in names if name.endswith(f"_{key}")}
+        near = {key} & names or _abbreviated(key, names)
         found = [one for one in setting_types() if one.rpartition(".")[2] in near]
         elsewhere = f" (did you mean {' or '.join(found[:3])}?)" if found else ""
     else:
@@ -241,8 +242,18 @@ def unknown_key(key: str, owner: Any) -> str:
                 kinds = {one for one in options.values() if key in {f.name for f in fields(one)}}
                 having = sorted({name for one in kinds for name in fitting_choices(group, one)})
                 elsewhere = f" (it is a key of {group}={', '.join(having)})" if having else ""
-    hint = elsewhere or meant(key, valid)
+    likely = min(_abbreviated(key, valid), default=key)
+    hint = elsewhere or meant(likely, valid)
     return f"unknown key {key!r}{hint}; valid keys here: {', '.join(valid)}"
+
+
+def _abbreviated(key: str, names: Iterable[str]) -> set[str]:
+    """Return the names that end in a key or have its letters as initials.
+
+    Both ``rate`` and ``lr`` give ``learning_rate``.
+    """
+    initials = {name: "".join(part[:1] for part in name.split("_")) for name in names}
+    return {name for name in initials if name.endswith(f"_{key}") or initials[name] == key}
 
 
 @cache

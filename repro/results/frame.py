@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repro.config.errors import ConfigError
 from repro.config.identity import canonical, flattened, without_nuisance
-from repro.config.loading import declared_name
+from repro.config.loading import declared_name, group_choices
 from repro.config.overrides import parse_override
 from repro.config.paths import default_results_dir
 from repro.errors import ResultsError, meant
@@ -131,14 +131,24 @@ def parse_filter(text: str) -> Filter:
     Records name a choice as its file does: ``loss=cross_entropy`` has the name ``softmax``.
 
     Raises:
-        ResultsError: the text has another form.
+        ResultsError: the text has another form, or names a choice that records do not tell from
+            others of its group.
     """
     key, equals, typed = text.partition("=")
     if not equals:
         raise ResultsError(f"{text}: expected KEY=VALUE, as mapping.alpha=1.5 or scale=demo,small")
     values: list[Any] = _VALUES.split(typed)
     for one in [*values]:
-        if key in ("mapping", "structure", "loss") and (name := declared_name(key, one)):
+        if (name := declared_name(key, one)) not in (None, one):
+            if others := [
+                choice
+                for choice in group_choices(key)
+                if choice != one and declared_name(key, choice) == name
+            ]:
+                raise ResultsError(
+                    f"{key}={one}: records name it {name!r}, as they do {', '.join(others)}; "
+                    f"expected {key}={name} and values that differ, as {key}.KEY=VALUE"
+                )
             values.append(name)
         with suppress(ConfigError):  # a text that no override has
             values.append(parse_override(f"{key}={one}").value())

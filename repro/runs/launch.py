@@ -315,8 +315,9 @@ def _refuse_idle(sweeper: Any, foreign_launcher: bool) -> None:
         if why:
             raise ConfigError(f"hydra.sweeper.params: {key} {why}")
     if "direction" in sweeper and str(sweeper.direction) not in ("maximize", "['maximize']"):
-        expected = "a run returns one value, of which the largest is best; expected maximize"
-        raise ConfigError(f"hydra.sweeper.direction is {sweeper.direction}; {expected}")
+        found = str(sweeper.direction).rpartition(".")[2]  # a default is a member of an enumeration
+        expected = "a run returns one value, the larger the better; expected maximize"
+        raise ConfigError(f"hydra.sweeper.direction is {found}; {expected}")
 
 
 def multirun(overrides: Sequence[str]) -> Any:

@@ -352,6 +352,7 @@ def _seed(run: Path) -> str:
         (["run", "--info", "nope"], "--info is 'nope'; expected one of all, config, defaults, "),
         (["run", "--dry-run", "-c", "job"], "--dry-run: --cfg, --info and --hydra-help only"),
         (["run", "--cfg", "job", "-p", "task.foo"], "--package task.foo: the run has no such"),
+        (["plan", "niculae2018", "scale=subset"], "'subset'; choose from: demo, small"),
         (["plan", "scale=tiny"], "no artefact has a scale 'tiny'"),
         (["run", "task=parsing", "mapping.alpha=2"], "does not use mapping.alpha=2"),
         (["run", "--cfg", "job", "task=parsing", "mapping.alpha=2"], "not use mapping.alpha=2"),

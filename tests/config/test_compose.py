@@ -106,6 +106,8 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins():
     ("overrides", "expected"),
     [
         ("mapping.alfa=2", "did you mean 'alpha'"),
+        ("training.lr=0.1", "did you mean 'learning_rate'"),
+        ("lr=0.1", "did you mean training.learning_rate"),
         ("mapping=entmx", "entmax, fusedmax, learned_alpha_entmax, normmax, oscarmax, softmax"),
         ("mapping.alpha=0.5", "mapping.alpha is 0.5; expected a number >= 1"),
         ("loss.alpha=0.99", "loss.alpha is 0.99"),

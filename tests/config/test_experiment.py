@@ -59,7 +59,7 @@ def test_runs_are_the_product_of_rows_columns_and_seeds_of_the_scale(folder):
         (
             "{demo: {}, small: {seeds: [7]",
             "{demo: {}, small: {seed: [7]",
-            "unknown fields ['seed']",
+            "unknown key 'seed'",
         ),
         ("metric=test/accuracy", "metric=test/accuracy, relative_to=z", "relative_to of ['c']"),
     ],
@@ -93,6 +93,8 @@ LEFT_OUT = {
     "+hydra.launcher.time=3": " has no effect here; type `repro reproduce ARTEFACT +hydra.launcher",
     "hydra.sweeper.dry_run=true": " changes nothing in an artefact; leave it out",
     "hydra.job.num=3": " changes nothing in an artefact; leave it out",
+    "seed=3": " has no effect; expected it in `seeds`",
+    "scale=small": " has no effect; expected it in `scales`",
     "name=foo": " names a sweep, which artefacts are not; leave it out",
 }
 

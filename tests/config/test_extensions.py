@@ -223,6 +223,22 @@ def test_a_file_names_choices_without_their_suffix(extension):
     assert compose_run(["+experiment=mine"]) == compose_run([])
 
 
+def test_a_file_that_joins_several_choices_of_its_group_is_refused(extension):
+    file = extension / "conf" / "logger" / "both.yaml"
+    write(file, "defaults: [csv, tensorboard, _self_]\n")
+    with pytest.raises(ConfigError) as caught:
+        compose_run(["logger=both"])
+    assert str(caught.value) == f"{file}: `defaults` name csv, tensorboard; expected one logger"
+
+
+def test_the_file_of_an_experiment_is_chosen_by_its_name(extension):
+    text = "# @package _global_\ndefaults: [{override /mapping: sparsemax}]\n"
+    write(extension / "conf" / "experiment" / "mine.yaml", text)
+    with pytest.raises(ConfigError, match=r"^experiment=mine\.yaml: expected the name"):
+        compose_run(["+experiment=mine.yaml"])
+    assert compose_run(["data.folder=mine.yaml"]).data.folder == "mine.yaml"
+
+
 def test_a_choice_that_is_typed_is_not_lost_to_a_null_of_a_file(extension):
     text = "# @package _global_\nstructure: null\n"
     write(extension / "conf" / "experiment" / "mine.yaml", text)

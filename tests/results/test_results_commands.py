@@ -256,6 +256,24 @@ def test_a_choice_is_found_by_the_name_of_its_file(tmp_path, make_record):
         assert len(selected(load(tmp_path), [f"loss={name}"])) == count
 
 
+def test_a_choice_that_records_do_not_tell_from_another_is_refused(
+    tmp_path, make_record, monkeypatch, capsys
+):
+    """Else its runs would be shown, used or removed with those of the other."""
+    file = tmp_path / "extension/conf/mapping/mine.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("defaults: [entmax, _self_]\nalpha: 1.7\n")
+    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path / "extension"))
+    publish(tmp_path, make_record(run_id="one", config={"mapping": {"name": "entmax", "alpha": 2}}))
+    where = f"results_dir={tmp_path}"
+    for command in (["results"], ["runs", "remove", "--yes"], ["predict", "--best", "dev/loss"]):
+        assert main([*command, "mapping=mine", where]) == 2
+        assert "records name it 'entmax', as they do entmax" in capsys.readouterr().err
+    assert len(selected(load(tmp_path), ["mapping=entmax", "mapping.alpha=2"])) == 1
+    file.write_text("defaults: [entmax, _self_]\nname: mine\n")  # a name of its own
+    assert len(selected(load(tmp_path), ["mapping=mine"])) == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
