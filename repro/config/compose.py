@@ -421,7 +421,7 @@ def _check_composed(cfg: DictConfig, chosen: Mapping[str, str | None], folders: 
     for group, path, content in _chosen_files(chosen.items(), folders[1:]):
         _refuse_ineffective(path)
         bases = [str(one) for key, one in default_choices(path) if key is None]
-        named = {one: name for one in bases if (name := declared_name(group, one, folders))}
+        named = {one: of for one in bases if (of := declared_name(group, one, folders))}
         if len({*named.values()}) > 1:
             raise ConfigError(f"{path}: `defaults` name {', '.join(named)}; expected one {group}")
         for key, value in flattened(content).items():  # of all groups, or of its own

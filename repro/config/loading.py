@@ -130,10 +130,10 @@ def _content(path: Path, _changed: int) -> Any:
 def groups(further: Sequence[Path] = ()) -> set[str]:
     """Return the names of the groups that have choices, with those of further folders.
 
-    Each is a folder, and so is `protocol`.
+    Each is a folder of YAML files, and so is `protocol`.
     """
     confs = [*conf_dirs(), *further]
-    folders = (path for conf in confs for path in conf.iterdir() if path.is_dir())
+    folders = (path for conf in confs for path in conf.iterdir() if any(path.glob("*.yaml")))
     return {path.name for path in folders} - {"protocol"}
 
 

@@ -161,12 +161,12 @@ def launch(
     """
     search = further_folders(master.hydra)
     asked = prepare_jobs([[*item, *search] for item in overrides], sweep=True)
+    if named := next((job.config.name for job in asked if job.config.name is not None), None):
+        raise ConfigError(f"name={named}: only hydra/sweeper=grid keeps a sweep; leave it out")
     params: Any = OmegaConf.to_container(OmegaConf.create(master.hydra.sweeper.get("params") or {}))
     listed = [*(as_override(str(k), v) for k, v in params.items()), *master.hydra.overrides.task]
     last = {parse_override(text).key_or_group: text for text in listed}
     _refuse_unidentified(asked, [key for key, text in last.items() if is_swept(text)])
-    if named := next((job.config.name for job in asked if job.config.name is not None), None):
-        raise ConfigError(f"name={named}: only hydra/sweeper=grid keeps a sweep; leave it out")
     # What was typed with a single value is the same in every run of a search.
     typed = frozenset([*master.hydra.overrides.task, *search])
     position = SearchPosition(before, master.hydra.sweeper.get("n_trials") or 0, typed)

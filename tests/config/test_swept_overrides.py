@@ -467,6 +467,17 @@ def test_a_group_of_a_further_folder_is_chosen_with_a_plus(tmp_path, capsys):
         assert line == "repro: study has no default; choose it with a +, as +study=mine"
 
 
+def test_a_further_folder_without_files_of_choices_is_no_group(tmp_path):
+    for name in ("seed", "src/inner"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "src/inner/mine.yaml").write_text("# @package _global_\nseed: 3\n")
+    further = f"hydra.searchpath=['{tmp_path}']"
+    assert compose_run([further, "seed=2"]).seed == 2
+    assert compose_run([further, "+src/inner=mine"]).seed == 3
+    with pytest.raises(ConfigError, match="unknown key 'src'; valid keys here: task, data, "):
+        compose_run([further, "src=mine"])
+
+
 def test_a_folder_with_a_comma_may_be_that_of_a_sweep(tmp_path):
     folder = f"{tmp_path}/a,b"
     assert quote_folders([f"results_dir={folder}"]) == [f"results_dir='{folder}'"]

@@ -136,6 +136,18 @@ def test_a_run_that_ended_without_a_word_is_a_failure(tiny, monkeypatch):
     assert main(["run", "-m", *tiny, *SHORT, "seed=1,2"]) == 1
 
 
+def test_a_launcher_of_ones_own_extends_one_of_the_package(tiny, tmp_path, capsys):
+    path = tmp_path / "conf/hydra/launcher/ours.yaml"
+    path.parent.mkdir(parents=True)
+    sweep = ["run", "-m", *tiny, *SHORT, "seed=1,2", "hydra/launcher=ours"]
+    sweep += ["-cd", str(tmp_path / "conf")]
+    path.write_text("defaults: [local, _self_]\nparallel_runs: -1\n", encoding="utf-8")
+    assert main(sweep) == 2
+    assert "hydra.launcher.parallel_runs is -1; expected an integer" in capsys.readouterr().err
+    assert main([*sweep, "hydra.launcher.parallel_runs=1"]) == 0
+    assert statuses(tmp_path) == ["done", "done"]
+
+
 def test_reproduce_uses_the_launcher_that_it_is_given(table, tiny, tmp_path):
     command = ["reproduce", table, f"++{tiny[0]}", *tiny[1:], *SHORT]
     assert main([*command, "hydra/launcher=basic", "-q"]) == 0
