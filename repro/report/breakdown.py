@@ -12,6 +12,7 @@ from repro.report.cell import MISSING, CellRunLink, number_text
 from repro.report.grid import Grid, GridCell, GridColumn, GridRow, block_rows, headed, plain_grid
 from repro.report.table import MeasuredCells, Table, tuning_values
 from repro.results import Measurement
+from repro.results.cells import value_beyond
 
 SUMMARY_METRICS = {
     "dev/certified": "certified, dev",
@@ -163,11 +164,12 @@ def tuning_remarks(experiment: Experiment, records: Sequence[Measurement], scale
             f"{tune.key} is chosen for each cell by {tune.metric} of the first seed among "
             f"{values}{wider}{where}; other seeds run with the chosen value."
         )
-    lacking = [
-        f"{row} / {column}"
-        for (row, column), found in tuning_values(experiment, records, scale).items()
-        if {*experiment.grid_at(scale, column)} - found.keys()
-    ]
+    lacking = []
+    for (row, name), found in tuning_values(experiment, records, scale).items():
+        best = best_value(found, tune.metric)
+        beyond = value_beyond(experiment, scale, name, found.keys(), best)
+        if beyond is not None or {*experiment.grid_at(scale, name)} - found.keys():
+            lacking.append(f"{row} / {name}")
     if lacking:
         remarks.append(f"Not every value of the grid has been run for: {'; '.join(lacking)}.")
     return remarks

@@ -263,7 +263,7 @@ class Archive:
         """Return every metric of every recorded run of an artefact, including tuning runs."""
         if experiment.name in self._measured:
             return self._measured[experiment.name]
-        found = self.find_all(self._planned(experiment))
+        found = self._found(experiment)
         self._warn_of_corpora(experiment, found)
         known = [(run, record) for run, record in found.items() if record is not None]
         # A cell that shows an ensemble needs the one whose members are exactly its runs.
@@ -333,19 +333,15 @@ class Archive:
         record = read_object(path).get("record")
         return str(record.get("run_id", "")) if isinstance(record, dict) else ""
 
-    def _planned(self, experiment: Experiment) -> list[PlannedRun]:
-        """Return the runs of an artefact; if a setting is tuned, outcomes decide on later ones."""
-        new, planned = list(plan_runs(experiment, self.scale)), list[PlannedRun]()
-        while new:
-            planned += new
-            new = following_runs(experiment, self.scale, self.find_all(planned))
-        return planned
+    def _found(self, experiment: Experiment) -> dict[PlannedRun, Record | None]:
+        """Return the runs of an artefact with their records; outcomes decide on tuned ones."""
+        return followed(experiment, self.scale, [*plan_runs(experiment, self.scale)], self.find_all)
 
     def failed_cells(self, experiment: Experiment) -> dict[tuple[str, str], list[RunFolder]]:
         """Return the failed runs of an artefact by row and column; a repeated one is no failure."""
         found = defaultdict[tuple[str, str], list[RunFolder]](list)
-        planned = self._planned(experiment) if self.failures and not experiment.computed else []
-        for run, record in self.find_all(planned).items():
+        planned = self._found(experiment) if self.failures and not experiment.computed else {}
+        for run, record in planned.items():
             overrides = self.overrides_of(run)
             if record is None:
                 found[run.row, run.column] += [
@@ -388,6 +384,37 @@ def refuse_unknown_metrics(experiment: Experiment) -> None:
             raise ConfigError(f"{experiment.name}: {place}: {error}") from error
 
 
+def followed(
+    experiment: Experiment,
+    scale: str,
+    runs: Sequence[PlannedRun],
+    find: Callable[[Iterable[PlannedRun]], Mapping[PlannedRun, Record | None]],
+    to_do: Callable[[PlannedRun], bool] = lambda run: False,
+) -> dict[PlannedRun, Record | None]:
+    """Find the records of planned runs, and of those that follow from them in tuned cells.
+
+    Args:
+        experiment: the artefact.
+        scale: scale of the runs.
+        runs: the runs that are planned so far.
+        find: returns the records of runs, None for those that are not done.
+        to_do: whether a run without a record will be done, so that its cell waits for it; others
+            have failed, or count as such.
+
+    Returns:
+        The record of each run.
+    """
+    planned = [*runs]
+    while True:
+        found = {**find(planned)}
+        waiting = {(one.row, one.column) for one in found if found[one] is None and to_do(one)}
+        ended = {run: one for run, one in found.items() if (run.row, run.column) not in waiting}
+        more = following_runs(experiment, scale, ended)
+        if not more:
+            return found
+        planned += more
+
+
 def following_runs(
     experiment: Experiment, scale: str, found: Mapping[PlannedRun, Record | None]
 ) -> list[PlannedRun]:
@@ -419,13 +446,25 @@ def following_runs(
         }
         if not measured:
             continue
-        best, factor = best_value(measured, tune.metric), tune.grid_factor
-        grid = experiment.grid_at(scale, column)
-        most = len(grid) + experiment.max_extra_values(scale) if len(grid) > 1 else 1
-        if factor is not None and len(tried) < most and best in (min(tried), max(tried)):
-            wider = best * factor if best == max(tried) else best / factor
+        best = best_value(measured, tune.metric)
+        if (wider := value_beyond(experiment, scale, column, tried, best)) is not None:
             more.append(replace(tried[best], value=wider))
         else:
             planned = {(run.seed, run.value) for run in runs}
             more += [replace(tried[best], seed=s) for s in seeds if (s, best) not in planned]
     return more
+
+
+def value_beyond(
+    experiment: Experiment, scale: str, column: str, tried: Collection[float], best: float
+) -> float | None:
+    """Return the next value of the tuned setting to try; None if the grid need not be extended.
+
+    ``best`` is the best of the values ``tried`` in a cell of this column.
+    """
+    assert experiment.tune is not None
+    factor, grid = experiment.tune.grid_factor, experiment.grid_at(scale, column)
+    most = len(grid) + experiment.max_extra_values(scale) if len(grid) > 1 else 1
+    if factor is None or len(tried) >= most or best not in (min(tried), max(tried)):
+        return None
+    return best * factor if best == max(tried) else best / factor

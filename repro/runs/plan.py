@@ -15,7 +15,6 @@ from repro.config.overrides import is_hydras
 from repro.config.planning import (
     Plan,
     naming_rows,
-    plan_artefacts,
     plan_of,
     refuse_namesakes,
     refuse_relabelled,
@@ -28,7 +27,7 @@ from repro.results.labels import counted
 from repro.runs.environment import may_have_gpu, processor
 from repro.runs.job import corpus_at_hand
 from repro.runs.launch import launcher_of
-from repro.runs.reproduce import corpora_at_hand, finished
+from repro.runs.reproduce import Work, corpora_at_hand
 from repro.tasks import task_spec
 from repro.version import NUMERIC_EPOCH
 
@@ -46,8 +45,9 @@ class ArtefactPlan:
 
     name: str  # <paper>/<artefact>
     done: int  # number of its runs that are recorded
-    todo: tuple[RunConfig, ...]  # the others; what a tuned setting may add is not known yet
+    todo: tuple[RunConfig, ...]  # the others
     reasons: Counter[str]  # why they are to do, with the number of runs
+    tunes: bool  # whether some of those to do decide on further runs
 
 
 @dataclass(frozen=True)
@@ -84,20 +84,19 @@ def plan(
     hydras = [item for item in extra if is_hydras(item)]
     extra = [item for item in extra if item not in hydras]
     experiments = {name: load_experiment(name) for name in names}
-    planned = plan_artefacts(experiments.values(), scale, columns)
+    work = Work([*experiments.values()], scale, columns)
     if hydras:
         with launcher_of([f"scale={scale}", *hydras], planned=True):
             pass  # refuses settings that `repro reproduce` refuses
-    every_run = [run for runs in planned.values() for run in runs]
 
     @cache  # artefacts share runs
     def composed(overrides: tuple[str, ...]) -> RunConfig:
-        with naming_rows(every_run, extra):
+        with naming_rows(work.runs, extra):
             return compose_run([*overrides, *extra])
 
     for name, experiment in experiments.items():  # before composing, which tells of their keys
-        refuse_relabelled(experiment, scale, planned[name], extra)
-    first = next((run.overrides for run in every_run), (f"scale={scale}",))
+        refuse_relabelled(experiment, scale, work.plans[name], extra)
+    first = next((run.overrides for run in work.runs), (f"scale={scale}",))
     results_dir = composed(first).results_path
     for experiment in experiments.values():
         refuse_unknown_metrics(experiment)
@@ -105,14 +104,14 @@ def plan(
     corpora = corpora_at_hand(extra)
     archive = Archive(results_dir, scale, changes, fresh, corpora)
     any_run = Archive(results_dir, scale, changes)
-    whole = cache(lambda path: RunFolder(path).status == "done")
+    work.find(archive, cache(lambda path: RunFolder(path).status == "done"))
     plans, every, lacking = list[ArtefactPlan](), dict[str, RunConfig](), list[tuple[str, Plan]]()
-    for name, runs in planned.items():
+    for name, runs in work.plans.items():
         done, todo, reasons = set[str](), dict[str, RunConfig](), dict[str, str]()
         again = set[str]()  # what one cell needs again, another one may have
         recorded = archive.find_all(runs)
-        for run, found in finished(archive, runs, whole).items():
-            if found is not None:
+        for run in runs:
+            if (found := work.found[run]) is not None:
                 done.add(found.run_id)
                 continue
             config = composed(run.overrides)
@@ -126,7 +125,10 @@ def plan(
                 earlier = fresh and other.epoch != NUMERIC_EPOCH
                 reasons[key] = "of an earlier version" if earlier else "of another corpus content"
         number = len(done - again)
-        plans.append(ArtefactPlan(name, number, (*todo.values(),), Counter(reasons.values())))
+        tuned = (run for run in runs if experiments[name].tuning_of(run.row))
+        tunes = any(work.found[run] is None for run in tuned)
+        why = Counter(reasons.values())
+        plans.append(ArtefactPlan(name, number, (*todo.values(),), why, tunes))
         every |= todo
     refuse_namesakes(lacking)
     if any(config.precision == "bf16" for config in every.values()):
@@ -239,7 +241,14 @@ def _disk_space(todo: Sequence[RunConfig], archive: Archive) -> int | None:
 def described(plans: Sequence[ArtefactPlan], estimate: Estimate) -> dict[str, Any]:
     """Return the result of :func:`plan` as values for JSON."""
     artefacts = [
-        {"name": p.name, "done": p.done, "to_do": len(p.todo), "reasons": p.reasons} for p in plans
+        {
+            "name": p.name,
+            "done": p.done,
+            "to_do": len(p.todo),
+            "reasons": p.reasons,
+            "tunes": p.tunes,
+        }
+        for p in plans
     ]
     return {"artefacts": artefacts, **vars(estimate)}
 
@@ -250,6 +259,7 @@ def print_plan(plans: Sequence[ArtefactPlan], estimate: Estimate) -> None:
         why = ", ".join(f"{number} {reason}" for reason, number in one.reasons.items())
         total = one.done + len(one.todo)
         left = f", {len(one.todo)} to do: {why}" if one.todo else ""
+        left += "; tuning may add more" if one.tunes else ""
         runs = f"{total:4} runs: {one.done} done{left}" if total else "needs no run"
         print(f"{one.name:26} {runs}")
     todo, hours = estimate.to_do, estimate.seconds / 3600

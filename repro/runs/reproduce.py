@@ -3,7 +3,7 @@
 import logging
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -23,7 +23,7 @@ from repro.config.planning import (
 )
 from repro.errors import DataError
 from repro.results import Archive, Record, RunFolder, require_writable, run_folder
-from repro.results.cells import following_runs, refuse_unknown_metrics
+from repro.results.cells import followed, refuse_unknown_metrics
 from repro.results.labels import counted
 from repro.runs.environment import describe_versions, source_commit, warn_of_extensions
 from repro.runs.job import Job, Outcome, corpus_at_hand, is_finished, locate
@@ -84,7 +84,7 @@ def reproduce(
     extra = [item for item in overrides if item not in sweep]
     folders = [item for item in extra if parse_override(item).key_or_group == "results_dir"]
     with launcher_of([f"scale={scale}", *folders, *sweep], dry_run) as (launcher, master):
-        work = _Work([load_experiment(name) for name in names], scale, columns)
+        work = Work([load_experiment(name) for name in names], scale, columns)
         for experiment in work.experiments:  # before composing, which tells of their keys
             refuse_relabelled(experiment, scale, work.plans[experiment.name], extra)
         first = next((run.overrides for run in work.runs), (f"scale={scale}",))
@@ -128,7 +128,7 @@ def reproduce(
 
 
 def _make_ensembles(
-    experiment: Experiment, work: "_Work", archive: Archive, extra: Sequence[str]
+    experiment: Experiment, work: "Work", archive: Archive, extra: Sequence[str]
 ) -> Iterator[Outcome]:
     """Evaluate the ensembles of an artefact that are to be made; yield those that failed."""
     from repro.runs.train import evaluate_ensemble
@@ -172,7 +172,7 @@ def corpora_at_hand(extra: Sequence[str]) -> Callable[[PlannedRun, str], str | N
     return fingerprint
 
 
-class _Work:
+class Work:
     """Runs that artefacts need at a scale, and the records found of them.
 
     Args:
@@ -205,22 +205,36 @@ class _Work:
         while True:
             archive = read_archive()
             # Check the files of a run once, even if several artefacts need it.
-            whole = cache(lambda path: is_finished(RunFolder(path)))
-            finds = (finished(archive, plan, whole) for plan in self.plans.values())
-            self.found = {run: record for found in finds for run, record in found.items()}
+            self.find(archive, cache(lambda path: is_finished(RunFolder(path))), asked)
             lacking = {run.overrides: run.label for run, one in self.found.items() if one is None}
             new = {one: label for one, label in lacking.items() if one not in asked}
-            if new or first:
-                first, asked = False, asked | new.keys()
-                yield new
-                archive.plans.save()  # so that no later archive composes them again
-                continue
-            found = {name: {run: self.found[run] for run in p} for name, p in self.plans.items()}
-            more = [following_runs(e, self.scale, found[e.name]) for e in self.experiments]
-            if not any(more):
+            if not (new or first):
                 return
-            for experiment, runs in zip(self.experiments, more, strict=True):
-                self.plans[experiment.name] += runs
+            first, asked = False, asked | new.keys()
+            yield new
+            archive.plans.save()  # so that no later archive composes them again
+
+    def find(
+        self,
+        archive: Archive,
+        is_whole: Callable[[Path], bool],
+        asked: Collection[tuple[str, ...]] = (),
+    ) -> None:
+        """Find the records of the runs, and of those that follow from them in tuned cells.
+
+        Such a cell waits for its runs without a record, except those with overrides that were
+        ``asked`` for: they failed.
+        """
+        for experiment in self.experiments:
+            found = followed(
+                experiment,
+                self.scale,
+                self.plans[experiment.name],
+                lambda runs: finished(archive, runs, is_whole),
+                lambda run: run.overrides not in asked,
+            )
+            self.plans[experiment.name] = [*found]
+            self.found |= found
 
     def ensembles(
         self, experiment: Experiment, archive: Archive

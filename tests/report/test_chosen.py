@@ -120,6 +120,15 @@ def test_the_report_shows_the_whole_grid_and_what_is_missing(tuned, grid):
     assert tuning_grid(tuned, single, "full") is None
 
 
+@pytest.mark.parametrize(("best", "beyond"), [(0.2, []), (0.4, ["1 / a / avg"])])
+def test_the_report_says_that_a_value_beyond_the_grid_is_missing(tuned, grid, best, beyond):
+    mine = [one for one in grid if (one.row, one.seed) == ("1 / a", tuned.seeds[0])]
+    records = [replace(one, value=90.0) if one.tuned == best else one for one in mine]
+    _, *remarks = tuning_remarks(tuned, records, "full")
+    expected = "Not every value of the grid has been run for: {}."
+    assert remarks == [expected.format(one) for one in beyond]
+
+
 def test_names_of_columns_with_commas_stay_apart(tuned, grid):
     scales = {"full": ScalePlan(tuned=[0.1])}
     (remark,) = tuning_remarks(replace(tuned, scales=scales), grid, "full")[:1]
