@@ -152,6 +152,7 @@ def _run(config: RunConfig, overrides: Sequence[str]) -> int:
     """Run a single run and print its metrics; under ``torchrun``, take part in it."""
     from repro.results import RunFolder
     from repro.results.labels import main_first, main_metric
+    from repro.results.store import result_of
     from repro.runs import launch
     from repro.runs.job import locate
     from repro.runs.show import DIVERGED, metric_text
@@ -169,7 +170,7 @@ def _run(config: RunConfig, overrides: Sequence[str]) -> int:
     if outcome.status != "failed":  # after a failure, torchrun ends the others
         if several:
             distributed.same("over")
-        record = RunFolder(outcome.folder).read_record()
+        record = result_of(RunFolder(outcome.folder))
         for name in main_first(record.metrics, main_metric(record)):
             if name.count("/") < 2:  # leave out parts, such as test/accuracy/english
                 print(f"{name:28} {metric_text(record.metrics[name])}")

@@ -416,6 +416,15 @@ def current_record(folder: RunFolder) -> Record | None:
     return _last(_copies(folder.place)[0])
 
 
+def result_of(folder: RunFolder) -> Record:
+    """Return the record of a finished run that counts.
+
+    Raises:
+        ResultsError: there is none; names the file in the folder of the run.
+    """
+    return current_record(folder) or folder.read_record()
+
+
 def newer_record(folder: RunFolder) -> Record | None:
     """Return the published record if it finished later than that in the folder of the run."""
     copies, _ = _copies(folder.place)

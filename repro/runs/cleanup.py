@@ -39,7 +39,8 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
         there are weights.
 
     Raises:
-        ResultsError: a filter is not ``KEY=VALUE``, no run has its key, or there is no such state.
+        ResultsError: a filter is not ``KEY=VALUE``, no run has its key, or there is no such state
+            or identity.
     """
     wanted, rows, keys = [*map(parse_filter, filters)], [], set[str]()
     for unknown in {s for key, values in wanted if key == "state" for s in values} - STATES:
@@ -62,6 +63,8 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
             files = (path for path in folder.path.rglob("*") if path.is_file())
             row["bytes"] = sum(path.stat().st_size for path in files)
             rows.append(row)
+    if not rows and any(key == "run_id" for key, _ in wanted):
+        raise ResultsError(f"no run below {results_dir} agrees with {' '.join(filters)}")
     for key, _ in wanted:
         if keys and not {key, f"{key}.name"} & keys:
             raise ResultsError(f"no run has a setting {key!r}{meant(key, keys)}")

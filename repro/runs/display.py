@@ -162,14 +162,13 @@ class SweepDisplay:
                 self.print(line + self._time_left())
 
     def _poll(self) -> None:
-        for state in self.states.values():
-            if state.folder.run_id in self._ended:
-                continue
-            state.poll()
-            if state.status in ("done", "failed"):
-                self._ended.add(state.folder.run_id)
-                self._print_end(state)
-        states = self.states.values()
+        states, ended = self.states.values(), list[RunState]()
+        for state in states:
+            if state.folder.run_id not in self._ended:
+                state.poll()
+                if state.status in ("done", "failed"):
+                    ended.append(state)
+                    self._ended.add(state.folder.run_id)
         done = self.before + sum(state.share for state in states)
         running = [state for state in states if state.status == "running"]
         failed = sum(state.status == "failed" for state in states)
@@ -181,6 +180,8 @@ class SweepDisplay:
             self._bars.update(
                 self._rows[name], completed=state.share, description=text, visible=shown
             )
+        for state in ended:
+            self._print_end(state)
 
     def _print_end(self, state: RunState) -> None:
         if self.quiet and state.status != "failed":
@@ -199,6 +200,11 @@ class _SweepFile:
     jobs: dict[str, list[str]]
 
 
+def command_line() -> str:
+    """Return the command of this process, as it is typed in a shell."""
+    return shlex.join(["repro", *sys.argv[1:]])
+
+
 def read_sweep(folder: Path) -> dict[str, Any]:
     """Read a sweep's file: ``command``, ``runs`` (labels by identity), ``jobs`` of a cluster.
 
@@ -207,5 +213,5 @@ def read_sweep(folder: Path) -> dict[str, Any]:
     """
     path = folder / "sweep.json"
     if not path.exists():
-        return {"command": shlex.join(["repro", *sys.argv[1:]]), "runs": {}, "jobs": {}}
+        return {"command": command_line(), "runs": {}, "jobs": {}}
     return vars(from_dict(_SweepFile, read_object(path), str(path)))

@@ -44,9 +44,9 @@ from repro.config.paths import default_results_dir, extension_dirs
 from repro.errors import say
 from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.labels import counted
-from repro.results.store import current_record
+from repro.results.store import current_record, result_of
 from repro.results.sweeps import Sweep, refuse_other_runs, swept, write_sweep
-from repro.runs.display import RunState, SweepDisplay, read_sweep
+from repro.runs.display import RunState, SweepDisplay, command_line, read_sweep
 from repro.runs.execute import RunFailedError, execute, monitored
 from repro.runs.job import Job, Outcome, locate
 from repro.runs.locking import announce, is_claimed, run_state
@@ -108,7 +108,10 @@ def prepare_jobs(overrides: Sequence[Sequence[str]], sweep: bool = False) -> lis
 
 def distinct(jobs: Sequence[Job]) -> list[Job]:
     """Drop jobs with the same run as an earlier job."""
-    return [*{job.run_id: job for job in reversed(jobs)}.values()][::-1]
+    found = dict[str, Job]()
+    for job in jobs:
+        found.setdefault(job.run_id, job)
+    return [*found.values()]
 
 
 class SearchPosition(NamedTuple):
@@ -253,6 +256,8 @@ def launch_jobs(
     if folder is not None and any(job.folder.status != "done" for job in jobs):
         # For `repro status` and for the next rounds of the sweep.
         kept = read_sweep(folder)
+        if kept["command"] != command_line() and not _continues(folder):  # of another sweep
+            kept |= {"command": command_line(), "runs": {}}
         for run_id, label in labels.items():
             # The labels of the whole sweep are more specific, so keep them.
             kept["runs"].setdefault(run_id, label)
@@ -260,6 +265,11 @@ def launch_jobs(
     states = [RunState(job.folder, labels[job.run_id]) for job in jobs]
     with SweepDisplay(states, position.before, position.total) as display:
         backend.run(Batch(jobs, settings, folder or Path(), display))
+
+
+def _continues(folder: Path) -> bool:
+    """Return whether this command continues the sweep of a folder, which left it to a job."""
+    return os.environ.get(CONTINUED) == str(folder)
 
 
 def run_single(job: Job) -> Outcome:
@@ -433,8 +443,7 @@ def run_jobs(
     before = {job.run_id for job in jobs if job.folder.status == "done"}
     # Records outlive folders: that of a run which is to be done again does not say that it was.
     earlier = {job.run_id: current_record(job.folder) for job in jobs if job.run_id not in before}
-    continues = os.environ.get(CONTINUED) == str(folder)
-    attempted = read_sweep(folder)["runs"] if continues else {}
+    attempted = read_sweep(folder)["runs"] if _continues(folder) else {}
     chosen = [job for job in jobs if job.run_id not in attempted or job.folder.status != "failed"]
     if isinstance(launcher, OwnLauncher):
         backend, settings = backend_of(launcher.backend), launcher.settings
@@ -558,10 +567,8 @@ def list_artefacts(outcomes: Sequence[Outcome]) -> None:
         if outcome.status in ("done", "skipped"):
             scale = outcome.folder.parents[1]
             archive = archive_of(scale.parent, scale.name)
-            folder = RunFolder(outcome.folder)
-            record = current_record(folder) or folder.read_record()
             try:
-                found.update(archive.artefacts_of(record))
+                found.update(archive.artefacts_of(result_of(RunFolder(outcome.folder))))
             except (ConfigError, OSError) as error:
                 problems[str(error)] = None
     for name, count in found.items():

@@ -168,13 +168,15 @@ def metric_text(value: float) -> str:
 def sweep_status(results_dir: Path, name: str | None) -> Facts:
     """Describe a sweep: its folder and command, its runs, and the number of runs by status.
 
-    It is named by its folder or the beginning of that, at any scale; by default it is the latest.
+    It is named by its folder or the beginning of that, at any scale; of several, it is that which
+    was started, or went on, last.
 
     Raises:
         ResultsError: there is no such sweep.
     """
     found = sorted(
-        results_dir.glob(f"*/sweeps/{name or ''}*/sweep.json"), key=lambda path: path.parent.name
+        results_dir.glob(f"*/sweeps/{name or ''}*/sweep.json"),
+        key=lambda path: path.stat().st_mtime_ns,
     )
     if not found:
         named = f" begins with {name!r}" if name else ""

@@ -39,6 +39,9 @@ def test_a_state_that_no_run_can_have_is_refused(tmp_path):
     assert [row["run_id"] for row in run_rows(tmp_path, ["state=interrupted,done"])] == ["aa11"]
     with pytest.raises(ResultsError, match=r"state=doen: expected one of done, failed"):
         run_rows(tmp_path, ["state=done,doen"])
+    assert run_rows(tmp_path, ["state=done"]) == []
+    with pytest.raises(ResultsError, match="agrees with run_id=aa1"):
+        run_rows(tmp_path, ["run_id=aa1"])
 
 
 def test_what_an_interrupted_removal_leaves_is_no_training(

@@ -2,6 +2,7 @@ import json
 import math
 import os
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ from executed import executed
 from safetensors.torch import load_file
 from stored_statistics import untimed
 
+from repro.cli import main
 from repro.config.compose import compose_run
 from repro.config.identity import settings
 from repro.data.sigmorphon import load
@@ -277,3 +279,15 @@ def test_an_ensemble_of_damaged_weights_fails(tiny):
     assert evaluate_ensemble([member], "command").status == "done"
     assert evaluate_ensemble([member], "command").status == "skipped"
     assert not folder.traceback.exists()
+
+
+def test_the_numbers_of_the_record_that_counts_are_printed(tiny, tmp_path, capsys):
+    """As in tables: one of another machine may have finished later."""
+    run = executed(compose_run(tiny))
+    own, metric = run.read_record(), "test/levenshtein"
+    later = replace(own, finished="2099-01-01T00:00:00+00:00", metrics=own.metrics | {metric: 7.0})
+    path = record_path(tmp_path, "demo", run.run_id)
+    path.write_text(later.to_json(), encoding="utf-8")
+    capsys.readouterr()
+    assert main(["run", *tiny]) == 0
+    assert re.search(rf"^{metric} +7\.0000$", capsys.readouterr().out, re.MULTILINE)

@@ -51,7 +51,7 @@ def test_a_damaged_file_of_a_sweep_is_named(tmp_path, capsys, text):
     assert str(path) in line
 
 
-def test_the_display_reads_folders_and_estimates_the_time_left(tmp_path, monkeypatch):
+def test_the_display_reads_folders_and_estimates_the_time_left(tmp_path, monkeypatch, capsys):
     clock = [0.0]
     monkeypatch.setattr("repro.runs.display.time.monotonic", lambda: clock[0])
     folders = [RunFolder(tmp_path / name) for name in "abc"]
@@ -66,6 +66,8 @@ def test_the_display_reads_folders_and_estimates_the_time_left(tmp_path, monkeyp
         folders[1].mark_failed("KeyError: 'x'\n")
         clock[0] = 30.0
         display._poll()
+    (line,) = capsys.readouterr().err.splitlines()[:1]
+    assert line.endswith("1 of 3  b, 0:00:36 left")
     states = display.states
     assert [states[name].status for name in "abc"] == ["running", "failed", "queued"]
     assert states["a"].text == "epoch 3/6  accuracy 71.5"

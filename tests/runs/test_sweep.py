@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import time
@@ -84,6 +85,23 @@ def test_a_failed_run_is_tried_again_unless_the_job_of_its_sweep_continues(
         monkeypatch.setenv(CONTINUED, continued)
         assert main(sweep) == (ended == "failed")
         assert [run.status for run in list_runs(tmp_path, "demo")] == [ended, ended]
+
+
+def test_a_folder_shows_the_sweep_that_was_started_last(tiny, tmp_path, monkeypatch, capsys):
+    def started(seeds: str, *more: str) -> dict[str, Any]:
+        command = ["run", "-m", *tiny, f"seed={seeds}", *more]
+        monkeypatch.setattr("sys.argv", ["repro", *command])
+        assert main(command) == 0
+        capsys.readouterr()
+        assert main(["status", "--json", f"results_dir={tmp_path}"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    folder = f"hydra.sweep.dir={tmp_path}/demo/sweeps/zebra"
+    for seeds in ("1,2", "2,3"):
+        found = started(seeds, folder)
+        assert [one["label"] for one in found["runs"]] == [f"seed={seed}" for seed in seeds[::2]]
+        assert f"seed={seeds}" in found["command"]
+    assert "seed=3,4" in started("3,4")["command"]
 
 
 def test_failures_are_listed_whole(tmp_path, capsys, monkeypatch):
