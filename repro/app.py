@@ -76,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
         if config.name is not None:  # typed, or set by a file
             raise ConfigError(f"name={config.name} names a sweep; add -m")
 
-    from repro.runs import launch
+    from repro.runs import launch, summary
     from repro.runs.execute import RunFailedError
     from repro.runs.job import Outcome, locate
 
@@ -90,10 +90,10 @@ def main(arguments: Sequence[str]) -> int:
             return 1
         # Hydra's own sweepers return nothing that can tell of a failure: they have stopped above.
         ours = [one for one in outcomes or [] if isinstance(one, Outcome)]
-        return 1 if launch.print_failures(ours) else 0
+        return 1 if summary.print_failures(ours) else 0
     if parsed.dry_run:
         if os.environ.get("RANK", "0") == "0":  # torchrun: one of the processes prints
-            launch.print_plan([locate(config, overrides)])
+            summary.print_plan([locate(config, overrides)])
         return 0
     return _run(config, overrides)
 
@@ -153,7 +153,7 @@ def _run(config: RunConfig, overrides: Sequence[str]) -> int:
     from repro.results import RunFolder
     from repro.results.labels import main_first, main_metric
     from repro.results.store import result_of
-    from repro.runs import launch
+    from repro.runs import launch, summary
     from repro.runs.job import locate
     from repro.runs.show import DIVERGED, metric_text
 
@@ -176,8 +176,8 @@ def _run(config: RunConfig, overrides: Sequence[str]) -> int:
                 print(f"{name:28} {metric_text(record.metrics[name])}")
         if record.diverged:
             print(f"repro: {record.run_id}: {DIVERGED}", file=sys.stderr)
-    launch.list_artefacts([outcome])
-    status = 1 if launch.print_failures([outcome]) else 0
+    summary.list_artefacts([outcome])
+    status = 1 if summary.print_failures([outcome]) else 0
     if several:
         distributed.leave(status)
     return status

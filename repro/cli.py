@@ -274,8 +274,8 @@ def reproduce(parsed: argparse.Namespace) -> int:
     names, scale, overrides = _chosen(parsed.settings)
     columns = parsed.columns
 
-    from repro.runs.launch import print_failures
     from repro.runs.reproduce import reproduce
+    from repro.runs.summary import print_failures
 
     if not (_parted(parsed.settings)[0] or parsed.dry_run or parsed.yes):
         if not sys.stdin.isatty():

@@ -1,6 +1,7 @@
 """Run folders and records: reading, writing and finding them."""
 
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -85,7 +86,8 @@ class RunFolder:
         """Why the run failed: the last line of its traceback; blank if it has none."""
         with suppress(OSError):
             lines = self.traceback.read_text(encoding="utf-8", errors="replace").splitlines()
-            return str(visible(next((line for line in reversed(lines) if line.strip()), "")))
+            last = next((line for line in reversed(lines) if line.strip()), "")
+            return str(visible(re.sub(r"^(\w+\.)+(?=\w+: )", "", last)))  # without the module
         return ""
 
     @property

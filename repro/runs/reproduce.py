@@ -27,9 +27,10 @@ from repro.results.cells import followed, refuse_unknown_metrics
 from repro.results.labels import counted
 from repro.runs.environment import describe_versions, source_commit, warn_of_extensions
 from repro.runs.job import Job, Outcome, corpus_at_hand, is_finished, locate
-from repro.runs.launch import distinct, launcher_of, prepare_jobs, print_plan, run_jobs
+from repro.runs.launch import distinct, launcher_of, prepare_jobs, run_jobs
 from repro.runs.locking import RunBusyError, run_lock
 from repro.runs.own_examples import write_own_examples
+from repro.runs.summary import print_plan
 from repro.version import NUMERIC_EPOCH
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,8 @@ from repro.config.planning import plan_runs
 from repro.results import RunFolder, run_folder
 from repro.results.labels import age_text, run_title
 from repro.runs.display import RunState
-from repro.runs.launch import labels_of, prepare_jobs
+from repro.runs.launch import prepare_jobs
+from repro.runs.summary import labels_of
 
 
 def finished(results: Path, name: str, **changes: object) -> RunFolder:

@@ -28,10 +28,10 @@ from repro.runs.launch import (
     multirun,
     outcome_of,
     prepare_jobs,
-    print_failures,
 )
 from repro.runs.local import _Queue
 from repro.runs.locking import is_claimed
+from repro.runs.summary import print_failures
 from repro.training.checkpoint import load_checkpoint
 
 SEEDS = (1, 2, 3)
