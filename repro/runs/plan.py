@@ -9,7 +9,6 @@ from statistics import median
 from typing import Any
 
 from repro.config.compose import compose_run
-from repro.config.experiment import load_experiment
 from repro.config.identity import flattened, settings, training_id
 from repro.config.overrides import is_hydras
 from repro.config.planning import (
@@ -17,17 +16,15 @@ from repro.config.planning import (
     naming_rows,
     plan_of,
     refuse_namesakes,
-    refuse_relabelled,
 )
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
 from repro.results import Archive, Record, RunFolder, list_runs, runs_dir
-from repro.results.cells import refuse_unknown_metrics
 from repro.results.labels import counted
 from repro.runs.environment import may_have_gpu, processor
 from repro.runs.job import corpus_at_hand
 from repro.runs.launch import launcher_of
-from repro.runs.reproduce import Work, corpora_at_hand
+from repro.runs.work import Work
 from repro.tasks import task_spec
 from repro.version import NUMERIC_EPOCH
 
@@ -83,8 +80,7 @@ def plan(
     """
     hydras = [item for item in extra if is_hydras(item)]
     extra = [item for item in extra if item not in hydras]
-    experiments = {name: load_experiment(name) for name in names}
-    work = Work([*experiments.values()], scale, columns)
+    work = Work(names, scale, extra, columns)
     if hydras:
         with launcher_of([f"scale={scale}", *hydras], planned=True):
             pass  # refuses settings that `repro reproduce` refuses
@@ -94,19 +90,11 @@ def plan(
         with naming_rows(work.runs, extra):
             return compose_run([*overrides, *extra])
 
-    for name, experiment in experiments.items():  # before composing, which tells of their keys
-        refuse_relabelled(experiment, scale, work.plans[name], extra)
-    first = next((run.overrides for run in work.runs), (f"scale={scale}",))
-    results_dir = composed(first).results_path
-    for experiment in experiments.values():
-        refuse_unknown_metrics(experiment)
-    changes = dict.fromkeys(names, extra)
-    corpora = corpora_at_hand(extra)
-    archive = Archive(results_dir, scale, changes, fresh, corpora)
-    any_run = Archive(results_dir, scale, changes)
+    archive, any_run = work.archive(fresh), work.archive(any_corpus=True)
     work.find(archive, cache(lambda path: RunFolder(path).status == "done"))
     plans, every, lacking = list[ArtefactPlan](), dict[str, RunConfig](), list[tuple[str, Plan]]()
-    for name, runs in work.plans.items():
+    for experiment in work.experiments:
+        runs = work.plans[experiment.name]
         done, todo, reasons = set[str](), dict[str, RunConfig](), dict[str, str]()
         again = set[str]()  # what one cell needs again, another one may have
         recorded = archive.find_all(runs)
@@ -125,10 +113,10 @@ def plan(
                 earlier = fresh and other.epoch != NUMERIC_EPOCH
                 reasons[key] = "of an earlier version" if earlier else "of another corpus content"
         number = len(done - again)
-        tuned = (run for run in runs if experiments[name].tuning_of(run.row))
+        tuned = (run for run in runs if experiment.tuning_of(run.row))
         tunes = any(work.found[run] is None for run in tuned)
         why = Counter(reasons.values())
-        plans.append(ArtefactPlan(name, number, (*todo.values(),), why, tunes))
+        plans.append(ArtefactPlan(experiment.name, number, (*todo.values(),), why, tunes))
         every |= todo
     refuse_namesakes(lacking)
     if any(config.precision == "bf16" for config in every.values()):
