@@ -27,19 +27,18 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from repro.config import schema
+from repro.config.chosen_files import NO_PROTOCOL, hydra_settings, refuse_ineffective
 from repro.config.errors import ConfigError, UnfitChoiceError
 from repro.config.explain import (
     CHOSEN_TWICE,
     CONFIG_ERRORS,
     explain,
     no_schema,
-    no_text,
     setting_types,
     unknown_choice,
     unknown_key,
 )
 from repro.config.hydra_settings import Place, why_unread
-from repro.config.identity import NUISANCE, REMOVED, changes_numbers, flattened
 from repro.config.loading import (
     declared_name,
     default_choices,
@@ -72,8 +71,6 @@ from repro.config.schema.registry import (
     schema_choices,
 )
 from repro.errors import UserError, require_utf8
-
-_NO_PROTOCOL = "a protocol cannot be chosen; expected task=NAME and scale=NAME"
 
 
 class ExtensionSearchPath(SearchPathPlugin):
@@ -118,7 +115,7 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
         ConfigError: a key or choice is unknown, a value is out of range, or the task does not
             have the scale.
     """
-    run = to_run_config(_composed(overrides).config)
+    run = to_run_config(composed(overrides).config)
     _refuse_scale(run, overrides)
     return run
 
@@ -138,9 +135,6 @@ def _refuse_scale(run: schema.RunConfig, overrides: Sequence[str]) -> None:
         raise ConfigError(f"task={task} has no scale={scale}; choose scale= one of {listed}")
 
 
-_Choices = Iterable[tuple[str, Any]]  # groups and names, or lists of names
-
-
 class _Composition(NamedTuple):
     """Configuration of choices of groups."""
 
@@ -148,12 +142,12 @@ class _Composition(NamedTuple):
     choices: dict[str, str | None]  # by group, the defaults among them
 
 
-def _composed(overrides: Sequence[str]) -> _Composition:
+def composed(overrides: Sequence[str]) -> _Composition:
     """Compose the choices of groups with Hydra, then set single values, the last one last."""
     choices, values = _parted(overrides)
     found = _with_choices(tuple(choices))
     for text in values:
-        _set_value(found, text)
+        set_value(found, text)
     return found
 
 
@@ -190,38 +184,11 @@ def _hydra_settings_of_files(overrides: Sequence[str]) -> list[tuple[str, Path]]
             for text in choosing
             for (*_, single) in combinations([*filter(is_search_path, overrides), text], loader)
         )
-        stated = _hydra_settings([(one.key_or_group, one.value()) for one in each], folders)
+        stated = hydra_settings([(one.key_or_group, one.value()) for one in each], folders)
     if stated:
         key, path = stated[0]
         raise ConfigError(f"{path}: {key} is not read where several files are swept; name one file")
-    return _hydra_settings(_with_choices(tuple(_parted(first)[0])).choices.items(), folders)
-
-
-def _hydra_settings(choices: _Choices, folders: list[Path]) -> list[tuple[str, Path]]:
-    """List the settings of Hydra in the files of choices, by group, and in those they extend."""
-    found = []
-    for _, path, content in _chosen_files(choices, folders):
-        own = content.get("hydra")
-        keys = flattened({"hydra": own}) if isinstance(own, dict) else {}
-        found += [(key, path) for key in keys]
-    return found
-
-
-def _chosen_files(
-    choices: _Choices, folders: list[Path]
-) -> Iterator[tuple[str, Path, dict[str, Any]]]:
-    """Yield group, path and content of the files of choices, and of those that they extend."""
-    todo, seen = [*choices], set[Path]()
-    while todo:
-        key, names = todo.pop(0)
-        group = re.sub(r"^(optional\s+)?(override\s+)?/?|@.*$", "", key)
-        for name in names if isinstance(names, list) else [str(names).partition("@")[0]]:
-            for path in (folder / group / f"{name}.yaml" for folder in folders):
-                if path not in seen and path.is_file():
-                    seen.add(path)
-                    todo += [(key or group, one) for key, one in default_choices(path)]
-                    content = load_yaml(path)
-                    yield group, path, content if isinstance(content, dict) else {}
+    return hydra_settings(_with_choices(tuple(_parted(first)[0])).choices.items(), folders)
 
 
 def _first_choices(overrides: Sequence[str], loader: ConfigLoader) -> list[str]:
@@ -254,7 +221,7 @@ def sweep_application(overrides: Sequence[str]) -> Iterator[tuple[ConfigLoader, 
         found = _compose_choices(tuple(choices))
         for text in values:
             with suppress(ConfigError):
-                _set_value(found, text)
+                set_value(found, text)
         try:
             yield loader, found.config
         except CONFIG_ERRORS as error:
@@ -318,7 +285,7 @@ def _refuse_form(text: str, known: set[str]) -> None:
     if name.startswith("hydra.") and key not in {field.name for field in fields(HydraConf)}:
         raise ConfigError(f"{text}: {unknown_key(key, HydraConf)}")
     if group == "protocol":
-        raise ConfigError(f"{text}: {_NO_PROTOCOL}")
+        raise ConfigError(f"{text}: {NO_PROTOCOL}")
     if group in registered_schemas() and (slash or item.package is not None):
         raise ConfigError(f"{text}: expected {group}=NAME")
     # The defaults of a task choose of all groups that it takes, some of which as null.
@@ -390,7 +357,7 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
         raise
     except (UnicodeDecodeError, OSError) as error:  # about a file that Hydra does not name
         for path in _files(folders):
-            with _blaming(path):
+            with blaming(path):
                 if not isinstance(load_yaml(path), dict | None):
                     raise ConfigError("expected a mapping") from error
         raise
@@ -418,33 +385,13 @@ def _check_composed(cfg: DictConfig, chosen: Mapping[str, str | None], folders: 
     for name, node in cfg.hydra.callbacks.items_ex(resolve=False):
         if not OmegaConf.is_dict(node) or "_target_" not in node:
             raise ConfigError(f"hydra.callbacks.{name} is {node}; expected a mapping with _target_")
-    for group, path, content in _chosen_files(chosen.items(), folders[1:]):
-        _refuse_ineffective(path)
-        bases = [str(one) for key, one in default_choices(path) if key is None]
-        named = {one: of for one in bases if (of := declared_name(group, one, folders))}
-        if len({*named.values()}) > 1:
-            raise ConfigError(f"{path}: `defaults` name {', '.join(named)}; expected one {group}")
-        for key, value in flattened(content).items():  # of all groups, or of its own
-            if lost := no_text(key, value) or no_text(f"{group}.{key}", value):
-                raise ConfigError(f"{path}: {lost}")
+    refuse_ineffective(chosen.items(), folders)
     for group, choice in chosen.items():
         _refuse_file(group, choice)
         if group in registered_schemas() and OmegaConf.is_dict(cfg[group]):
             if OmegaConf.get_type(cfg[group]) not in registered_schemas()[group].values():
                 raise ConfigError(f"{group}/{choice}.yaml: {no_schema(group)}")
             _refuse_renamed(group, choice, cfg[group], folders)
-
-
-def _refuse_ineffective(path: Path) -> None:
-    """Refuse a file that overrides a protocol, or the launcher or sweeper.
-
-    Hydra prefers the launcher and sweeper of config.yaml.
-    """
-    for key, choice in default_choices(path):
-        if re.match(r"override\s+/?protocol\b", str(key)):
-            raise ConfigError(f"{path}: `{key}`: {_NO_PROTOCOL}")
-        if found := re.fullmatch(r"override\s+/(hydra/(launcher|sweeper))", str(key)):
-            raise ConfigError(f"{path}: `{key}` has no effect; type {found[1]}={choice}")
 
 
 def _refuse_renamed(
@@ -490,7 +437,7 @@ def _cached(choices: tuple[str, ...], _stamp: object) -> _Composition:
     return found
 
 
-def _set_value(found: _Composition, text: str) -> None:
+def set_value(found: _Composition, text: str) -> None:
     """Set the value that an override names, or leave a group out whose choice is null.
 
     Raises:
@@ -520,47 +467,8 @@ def _refuse_unused(cfg: DictConfig, overrides: Sequence[str]) -> None:
         raise ConfigError(f"the task does not use {', '.join(unused)}; leave it out")
 
 
-RESTORED_CHANGES = ("decoding.", "hardware=", "hardware.", "data_dir=")
-"""Prefixes of the overrides that a trained model accepts: search, device and data folder."""
-
-
-def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
-    """Restore the configuration of a run; where it is computed and stored is chosen anew.
-
-    Args:
-        path: file that :func:`to_yaml` filled.
-        overrides: settings of the device and the folders, and values that replace the file's.
-
-    Raises:
-        ConfigError: the file is not the configuration of a run of this version, or a value is
-            refused.
-    """
-    anew = [one for one in overrides if not changes_numbers(one)]
-    with _blaming(path):
-        stored = _stored(path)
-        named = {
-            key: stored[key].name
-            for key in ("task", "scale", "mapping", "structure", "loss")
-            if OmegaConf.is_dict(stored.get(key))
-        }
-        chosen = [f"{key}={name}" for key, name in named.items() if name in group_choices(key)]
-    found = _composed([*chosen, *anew])  # what it refuses was typed, not stored
-    cfg = found.config
-    with _blaming(path):
-        wanted = get_type_hints(run_class(OmegaConf.get_type(cfg.task)))
-        for key in (str(key) for key in stored if key not in NUISANCE):
-            inner = OmegaConf.is_dict(stored[key]) and key in registered_schemas()
-            cfg[key] = _typed(key, stored[key], wanted[key], cfg[key]) if inner else stored[key]
-        to_run_config(cfg)
-    for text in (one for one in overrides if one not in anew):
-        if is_swept(text):
-            raise ConfigError(f"{text}: expected a single value")
-        _set_value(found, text)
-    return to_run_config(cfg)
-
-
 @contextmanager
-def _blaming(path: Path) -> Iterator[None]:
+def blaming(path: Path) -> Iterator[None]:
     """Name a configuration file in the errors of the block.
 
     Raises:
@@ -576,40 +484,6 @@ def _blaming(path: Path) -> Iterator[None]:
         raise ConfigError(f"{path}: expected text in UTF-8 ({error})") from error
     except (ConfigError, RecursionError) as error:  # the latter if a list contains itself
         raise ConfigError(f"{path}: {error}") from error
-
-
-def _stored(path: Path) -> DictConfig:
-    """Read a file of :func:`to_yaml`, without settings that were removed since."""
-    content = load_yaml(path)
-    if not isinstance(content, dict) or "task" not in content:
-        raise ConfigError("expected the configuration of a run")
-    stored = OmegaConf.create(content)
-    known = {field.name for field in fields(schema.RunConfig)}
-    if unknown := [str(key) for key in stored if key not in known]:
-        raise ConfigError(unknown_key(unknown[0], schema.RunConfig))
-    for (group, key), value in REMOVED.items():
-        if OmegaConf.is_dict(stored.get(group)) and stored[group].get(key) == value:
-            del stored[group][key]
-    return stored
-
-
-def _typed(group: str, node: DictConfig, kind: Any, composed: DictConfig) -> DictConfig:
-    """Convert a stored group to the smallest schema of a kind that has all its keys.
-
-    A tie goes to the schema of the ``composed`` group.
-    """
-    schemas = registered_schemas().get(group, {}).values()
-    sizes = {one: {field.name for field in fields(one)} for one in schemas if issubclass(one, kind)}
-    fitting = [one for one, names in sizes.items() if {*node} <= names]
-    if not fitting:
-        known = set().union(*sizes.values())
-        raise ConfigError(f"{group}: unknown {', '.join(map(str, {*node} - known))}")
-    likely = OmegaConf.get_type(composed)
-    best = min(fitting, key=lambda one: (len(sizes[one]), one is not likely))
-    found = OmegaConf.structured(best)
-    found.merge_with(getattr(best, "added", {}))  # what a run from before the setting computed
-    found.merge_with(node)
-    return cast(DictConfig, found)
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.config.compose import RESTORED_CHANGES, restore_run
 from repro.config.errors import ConfigError
 from repro.config.identity import flattened, settings
 from repro.config.paths import default_results_dir
+from repro.config.restore import RESTORED_CHANGES, restore_run
 from repro.config.schema import RunConfig
 from repro.errors import UserError
 from repro.evaluation.metrics import metric_of

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
 from repro.atomic import atomic_write_bytes
-from repro.config.compose import RESTORED_CHANGES
 from repro.config.errors import ConfigError
+from repro.config.restore import RESTORED_CHANGES
 from repro.data.files import decoded_lines
 from repro.errors import say
 from repro.prediction import Prediction, Wanted

@@ -5,8 +5,9 @@ import re
 import pytest
 
 from repro.config import ConfigError
-from repro.config.compose import compose_run, restore_run, to_yaml
+from repro.config.compose import compose_run, to_yaml
 from repro.config.identity import settings
+from repro.config.restore import restore_run
 
 RUNS = {
     "normmax": ["task=snli", "mapping=normmax", "mapping.alpha=3", "loss=entmax", "loss.alpha=1.2"],
