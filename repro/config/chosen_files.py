@@ -30,6 +30,9 @@ def refuse_ineffective(choices: Choices, folders: Sequence[Path]) -> None:
         ConfigError: names the file.
     """
     for group, path, content in _chosen_files(choices, folders[1:]):
+        listed = [str(key) for key, _ in default_choices(path) if key is not None]
+        if twice := [key for number, key in enumerate(listed) if key in listed[:number]]:
+            raise ConfigError(f"{path}: `defaults` state {twice[0]!r} twice")
         for key, choice in default_choices(path):
             if re.match(r"override\s+/?protocol\b", str(key)):
                 raise ConfigError(f"{path}: `{key}`: {NO_PROTOCOL}")

@@ -55,6 +55,7 @@ from repro.config.overrides import (
     is_swept,
     parse_override,
     search_path,
+    value_of,
     with_text,
 )
 from repro.config.paths import (
@@ -452,8 +453,7 @@ def set_value(found: _Composition, text: str) -> None:
     try:
         if item.is_add() and OmegaConf.select(cfg, item.key_or_group) is not None:
             raise ConfigError(f"{text}: the key exists; leave out the +")
-        value = parse_override(with_text(text)).value()
-        OmegaConf.update(cfg, item.key_or_group, value, merge=True)
+        OmegaConf.update(cfg, item.key_or_group, value_of(text), merge=True)
     except CONFIG_ERRORS as error:
         raise ConfigError(explain(error, found.choices)) from error
 

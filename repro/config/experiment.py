@@ -409,7 +409,7 @@ def list_experiments(task: str = "") -> list[str]:
 
     def may_run(path: Path) -> bool:
         text = path.read_text(encoding="utf-8", errors="replace") if task else ""
-        return f"task={task}" in text or "task=" not in text
+        return bool(re.search(rf"task=[\"']*{task}\b", text)) or "task=" not in text
 
     files = _experiment_files()
     return sorted((name for name in files if may_run(files[name])), key=reading_order)

@@ -17,6 +17,7 @@ from omegaconf.errors import (
     ConfigAttributeError,
     ConfigKeyError,
     InterpolationKeyError,
+    InterpolationToMissingValueError,
     MissingMandatoryValue,
     OmegaConfBaseException,
     ValidationError,
@@ -146,8 +147,16 @@ def _explain_key(
         read, group = str(one).split("'")[1], key.partition(".")[0]
         expected = f"{key}=VALUE" + f", or another {group}=" * (group in groups())
         return f"{key} reads {read}, which this run does not have; expected {expected}"
+    if isinstance(one, InterpolationToMissingValueError) and key:
+        read = str(one).splitlines()[0].rpartition(" ")[2]
+        return f"{key} reads {read}, which is not known yet; expected {key}=VALUE"
     if isinstance(one, MissingMandatoryValue):
         return f"{key} has no value; expected {key}=VALUE"
+    no_group = isinstance(one, ValidationError) and _NO_GROUP.match(str(one)) is not None
+    if no_group and file.group in registered_schemas() and not key:
+        return (
+            f"a chosen file of {file.group} begins with `# @package _global_`; leave the line out"
+        )
     return f"{place}{told}" if (told := _explain_value(one, key)) else None
 
 

@@ -144,10 +144,26 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
             )
         # A dictionary keeps the keys that it does not name, and a second +GROUP is refused.
         each = value.list if isinstance(value, ChoiceSweep) else [value]
-        if not any(isinstance(one, dict) for one in each) and not key.startswith("+"):
-            axes = [axis for axis in axes if axis[0] != key]
+        if not any(isinstance(one, dict) for one in each):
+            if not key.startswith("+"):
+                axes = [axis for axis in axes if axis[0] != key]
+        elif len(values) > 1 and any(axis[0] == key and len(axis[1]) > 1 for axis in axes):
+            expected = f"expected one {{…}}, or {key}.KEY=VALUE"
+            raise ConfigError(f"{text}: {key} is swept twice; {expected}")
         axes.append((key, values))
     return list(product(*(values for _, values in axes)))
+
+
+def effective(overrides: Sequence[str]) -> list[str]:
+    """Drop the values of one run that later ones of the same key replace.
+
+    A dictionary keeps the keys that it does not name, and so replaces none.
+    """
+    kept = dict[str, list[str]]()
+    for text in overrides:
+        item, key = parse_override(text), text.partition("=")[0].lstrip("+")
+        kept[key] = [*kept.get(key, []), text] if isinstance(item.value(), dict) else [text]
+    return [text for text in overrides if text in kept[text.partition("=")[0].lstrip("+")]]
 
 
 def is_hydras(text: str) -> bool:
@@ -172,6 +188,8 @@ def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[s
         raise ConfigError(f"--config-dir and {SEARCH_PATH}: name all folders in the latter")
     if not Path(config_dir).is_dir():
         raise ConfigError(f"--config-dir {config_dir}: there is no such folder")
+    if not any(Path(config_dir).glob("*/*.yaml")):
+        raise ConfigError(f"--config-dir {config_dir}: no choices; expected files GROUP/NAME.yaml")
     path = in_quotes(f"file://{Path(config_dir).resolve()}")
     return [*overrides, f"{SEARCH_PATH}=[{path}]"]
 
@@ -208,6 +226,15 @@ def search_path(overrides: Sequence[str]) -> list[Path]:
 def is_search_path(text: str) -> bool:
     """Return whether an override sets ``hydra.searchpath``."""
     return SEARCH_PATH in text and parse_override(text).key_or_group == SEARCH_PATH
+
+
+def value_of(text: str) -> Any:
+    """Return the value of an override as a run has it: of a setting that is a text, a text.
+
+    Raises:
+        ConfigError: the override cannot be read, or a part of the value is no text.
+    """
+    return parse_override(with_text(text)).value()
 
 
 def with_text(text: str) -> str:

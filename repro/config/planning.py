@@ -17,7 +17,7 @@ from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment, unread_in_artefacts
 from repro.config.identity import flattened, settings
 from repro.config.loading import declared_name, groups
-from repro.config.overrides import parse_override
+from repro.config.overrides import parse_override, value_of
 from repro.config.paths import conf_dirs, extension_dirs
 from repro.config.schema import RunConfig
 from repro.config.schema.registry import registered_schemas
@@ -207,7 +207,7 @@ def _typed(overrides: Sequence[str]) -> dict[str, Any]:
 
     A dictionary sets the keys below its own.
     """
-    typed = ({item.key_or_group: item.value()} for item in map(parse_override, overrides))
+    typed = ({parse_override(text).key_or_group: value_of(text)} for text in overrides)
     return {key: value for one in typed for key, value in flattened(one).items()}
 
 

@@ -119,8 +119,12 @@ def print_results(
 def _write(frame: pd.DataFrame, form: str, kept: Collection[str]) -> None:
     """Write a frame to standard output; a table keeps the columns ``kept``, others if they fit."""
     if form == "parquet":
-        texts = frame.astype({c: str for c in frame.columns if frame[c].dtype == object})
-        sys.stdout.buffer.write(texts.to_parquet(index=False) or b"")
+        plain = frame.copy()
+        for name in (name for name in frame if frame[name].dtype == object):
+            kinds = {*frame[name].dropna().map(type)}
+            whole = frame[name].map(str, na_action="ignore")
+            plain[name] = frame[name].astype("boolean") if kinds == {bool} else whole
+        sys.stdout.buffer.write(plain.to_parquet(index=False) or b"")
     elif form == "csv":
         sys.stdout.write(to_csv(frame))
     elif form == "json":

@@ -127,7 +127,7 @@ def _points(
     }
     for run, record in records.items():
         found[tuple(sweep.runs[run][key] for key in sweep.keys)].append(record)
-    wanted = len(sweep.runs) // len(found)
+    wanted = max(1, len(sweep.runs) // len(found))  # a run may be at several points
     first = {one.seed: one for one in _measured(next(iter(found.values())), metric)}
     points: list[Point] = []
     for values, runs in found.items():

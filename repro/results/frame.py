@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from repro.config.errors import ConfigError
 from repro.config.identity import canonical, flattened, without_nuisance
 from repro.config.loading import declared_name, group_choices
-from repro.config.overrides import parse_override
+from repro.config.overrides import value_of
 from repro.config.paths import default_results_dir
 from repro.errors import ResultsError, meant
 from repro.results.record import Record
@@ -97,7 +97,8 @@ def selected(frame: "pd.DataFrame", filters: Sequence[str]) -> "pd.DataFrame":
     Raises:
         ResultsError: no run has such a setting, or a filter is not ``KEY=VALUE``.
     """
-    for one in map(parse_filter, filters):
+    wanted = [*map(parse_filter, filters)]
+    for one in wanted if len(frame) else ():  # without a run no setting is known
         column = column_of(frame, one.key)
         if column not in frame:
             raise ResultsError(f"no run has a setting {one.key!r}{known_names(frame, one.key)}")
@@ -151,7 +152,7 @@ def parse_filter(text: str) -> Filter:
                 )
             values.append(name)
         with suppress(ConfigError):  # a text that no override has
-            values.append(parse_override(f"{key}={one}").value())
+            values.append(value_of(f"{key}={one}"))
     return Filter(key, tuple(values))
 
 

@@ -5,13 +5,13 @@ import json
 import logging
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from repro.atomic import atomic_write_json
 from repro.config.identity import SEARCH_PATH, changes_numbers
-from repro.config.overrides import resolved
+from repro.config.overrides import effective, resolved
 from repro.errors import ResultsError
 from repro.results.files import read_object
 from repro.results.labels import counted
@@ -33,7 +33,8 @@ class Sweep:
     """Runs over the product of the values of several settings.
 
     Raises:
-        ResultsError: a run has another value than those of an axis, or none.
+        ResultsError: a run has another value than those of an axis, or none, or two have the same
+            on all axes: a table would average over settings that it does not name.
     """
 
     name: str  # given by ``name=``, else a hash of the overrides and the runs
@@ -49,6 +50,13 @@ class Sweep:
                 raise ResultsError(
                     f"axis {key!r}: its values must be distinct and include that of every run"
                 )
+        first = dict[tuple[str, ...], str]()
+        for run, place in self.runs.items():
+            if (other := first.setdefault(tuple(place[key] for key in self.axes), run)) != run:
+                raise ResultsError(
+                    f"runs {other} and {run} of sweep {self.name} differ in what no axis has, so "
+                    "that a table would average over it"
+                )
 
     @property
     def anchor(self) -> str:
@@ -61,34 +69,42 @@ class Sweep:
         return [key for key in self.axes if key != SEED]
 
 
+_Place = tuple[str, int]
+"""Key of an override, and the number of dictionaries that set the same key after it."""
+
+
+def _by_place(overrides: Sequence[str]) -> dict[_Place, str]:
+    """Return the values of the overrides of a run, without what says how a sweep is run."""
+    found = dict[_Place, str]()
+    for text in reversed(effective(overrides)):
+        key, equals, value = resolved(text).partition("=")
+        known = changes_numbers(key) and not _HYDRA.match(key)
+        if equals and (known or key.lstrip("+") in _READ):
+            found[key, sum(key == later for later, _ in found)] = value
+    return dict(reversed(found.items()))
+
+
 def swept(
     overrides: Sequence[Sequence[str]], run_ids: Sequence[str], scale: str, name: str | None
 ) -> Sweep:
     """Describe a multirun, whose runs override the same keys in the same order."""
-    pairs = ([resolved(item).split("=", 1) for item in one if "=" in item] for one in overrides)
-    typed = [
-        # What else belongs to Hydra says how a sweep is run.
-        {
-            k: v
-            for k, v in one
-            if k.lstrip("+") in _READ or (changes_numbers(k) and not _HYDRA.match(k))
-        }
-        for one in pairs
-    ]
-
-    def values(runs: Iterable[dict[str, str]]) -> dict[str, list[str]]:
-        return {key: list(dict.fromkeys(one.get(key, "") for one in runs)) for key in typed[0]}
-
-    by_run: dict[str, dict[str, str]] = {}
+    typed = [_by_place(one) for one in overrides]
+    places = [*dict.fromkeys(place for one in typed for place in one)]
+    by_run = dict[str, dict[_Place, str]]()
     for run, one in zip(run_ids, typed, strict=True):
         by_run.setdefault(run, one)  # of values that give the same run, as 2 and 2.0, the first
-    axes = {key: found for key, found in values(by_run.values()).items() if len(found) > 1}
-    words = [f"{key}={','.join(found)}" for key, found in values(typed).items()]
+
+    def values(place: _Place, runs: Iterable[Mapping[_Place, str]]) -> list[str]:
+        return list(dict.fromkeys(one.get(place, "") for one in runs))
+
+    varying = [place for place in places if len(values(place, by_run.values())) > 1]
+    axes = {place[0]: values(place, by_run.values()) for place in varying}
+    words = [f"{place[0]}={','.join(values(place, typed))}" for place in places]
     # The same words may give other runs, as after a change of an experiment file.
     content = json.dumps([sorted(words), sorted(by_run)])
     digest = hashlib.sha256(content.encode()).hexdigest()[:6]
     words += [f"name={name}"] if name else []
-    runs = {run: {key: one.get(key, "") for key in axes} for run, one in by_run.items()}
+    runs = {run: {place[0]: one.get(place, "") for place in varying} for run, one in by_run.items()}
     return Sweep(name or digest, scale, shlex.join(["repro", "run", "-m", *words]), axes, runs)
 
 

@@ -278,7 +278,8 @@ def _check(jobs: Sequence[Job], remote: bool = False) -> None:
 
 def further_folders(hydra: Any) -> list[str]:
     """Return the ``hydra.searchpath`` overrides of Hydra's own configuration."""
-    return [*filter(is_search_path, hydra.overrides.hydra)]
+    typed: Any = OmegaConf.to_container(hydra.overrides.hydra)  # as typed, with interpolations
+    return [*filter(is_search_path, typed)]
 
 
 def _is_foreign(hydra: Any) -> bool:

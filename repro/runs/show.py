@@ -189,7 +189,7 @@ def sweep_status(results_dir: Path, name: str | None) -> Facts:
         state.poll()
         text = run.error if state.status == "failed" else state.text
         progress = text if state.status != "done" and run.path.exists() else ""
-        status = "interrupted" if state.status == "queued" and run.path.exists() else state.status
+        status = "queued" if run.status == "absent" else run_state(run)
         row = {"run_id": run_id, "status": status, "label": label, "progress": progress}
         rows.append(row)
     jobs = None

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from repro.config.errors import ConfigError
-from repro.config.overrides import is_search_path
+from repro.config.overrides import effective, is_search_path
 from repro.config.paths import default_results_dir, extension_dirs
 from repro.errors import say
 from repro.results import Archive, RunFolder
@@ -22,10 +22,9 @@ from repro.runs.locking import run_state
 def labels_of(jobs: Sequence[Job], shared: frozenset[str] | None = None) -> dict[str, str]:
     """Map identities of different runs to labels: the overrides that not all of them share.
 
-    A run of an artefact is named by its cell; of several values of a key, only the last counts.
+    A run of an artefact is named by its cell.
     """
-    last = ({item.partition("=")[0].lstrip("+"): item for item in job.typed} for job in jobs)
-    every = [(*items.values(),) for items in last]
+    every = [effective(job.typed) for job in jobs]
     if shared is None:
         shared = frozenset(every[0]).intersection(*every) if len(every) > 1 else frozenset()
     return {

@@ -231,6 +231,22 @@ def test_a_file_that_joins_several_choices_of_its_group_is_refused(extension):
     assert str(caught.value) == f"{file}: `defaults` name csv, tensorboard; expected one logger"
 
 
+def test_a_file_that_overrides_a_choice_twice_is_refused(extension):
+    file = extension / "conf" / "experiment" / "mine.yaml"
+    choices = "{override /mapping: entmax}, {override /mapping: softmax}"
+    write(file, f"# @package _global_\ndefaults: [{choices}]\n")
+    with pytest.raises(ConfigError) as caught:
+        compose_run(["+experiment=mine"])
+    assert str(caught.value) == f"{file}: `defaults` state 'override /mapping' twice"
+
+
+def test_the_file_of_a_choice_has_the_package_of_its_group(extension):
+    text = "# @package _global_\ndefaults: [entmax, _self_]\nmapping: {alpha: 1.3}\n"
+    write(extension / "conf" / "mapping" / "mine.yaml", text)
+    with pytest.raises(ConfigError, match="of mapping begins with `# @package _global_`"):
+        compose_run(["mapping=mine"])
+
+
 def test_the_file_of_an_experiment_is_chosen_by_its_name(extension):
     text = "# @package _global_\ndefaults: [{override /mapping: sparsemax}]\n"
     write(extension / "conf" / "experiment" / "mine.yaml", text)

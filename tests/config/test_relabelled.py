@@ -1,10 +1,11 @@
 """Overrides of a reproduction change no setting that a label states."""
 
 import pytest
+from measured import made_up_table
 
 from repro.cli import main
 from repro.config import ConfigError
-from repro.config.experiment import load_experiment
+from repro.config.experiment import Axis, Column, ScalePlan, load_experiment
 from repro.config.planning import plan_runs, refuse_relabelled
 
 
@@ -74,6 +75,22 @@ def test_a_chosen_column_keeps_its_setting():
     refuse("peters2019/table2", length, scale="full", columns=("DE→EN",))
     with pytest.raises(ConfigError, match="in its columns"):  # one of RO→EN
         refuse("peters2019/table2", length, scale="full")
+
+
+def test_a_text_is_compared_as_a_text():
+    """The release 2.10 is another than 2.1."""
+    column = Column("UD 2.1", "test/uas", ["data.release=2.1"])
+    table = made_up_table(
+        base=["task=parsing"],
+        rows=[Axis("loss", {"crf": ["loss=crf"]})],
+        columns=[column],
+        seeds=[1],
+        scales={"full": ScalePlan()},
+    )
+    runs = [*plan_runs(table, "full")]
+    refuse_relabelled(table, "full", runs, ["data.release=2.1"])
+    with pytest.raises(ConfigError, match=r"^data\.release=2\.10: .* in its columns"):
+        refuse_relabelled(table, "full", runs, ["data.release=2.10"])
 
 
 def test_seeds_that_a_tuned_cell_runs_later_count():

@@ -233,6 +233,8 @@ SWEPT = {
     "seed=range(1,3),5": "seed=range(1,3),5: several sweeps of one key",
     "name=a,b": "several names; a sweep has one, name=NAME",
 }
+MANY = "seed=1,2"
+TWICE = "task.schedule.high is swept twice; expected one {…}, or task.schedule.high.KEY=VALUE"
 UNREADABLE = {
     "seed=choice(1": "expected KEY=VALUE",
     "name=é": "'name=\"é\"'",
@@ -248,6 +250,8 @@ UNREADABLE = {
         *(([override], "run -m") for override in SWEPT),
         (["-m", "mapping@loss=entmax", "seed=1,2"], "mapping@loss=entmax: expected mapping=NAME"),
         (["-m", "mapping@loss=entmax,softmax"], "expected mapping=NAME"),
+        (["-m", *[f"task.schedule.high={{{k}: 1}},{{{k}: 2}}" for k in ("a", "b")]], TWICE),
+        (["-m", MANY, "hydra.sweep.dir=/tmp/${hydra.job.num}"], "reads hydra.job.num, which is"),
         (["-m", "protocol=nmt_demo", "seed=1,2"], "expected task=NAME and scale=NAME"),
         (["--cfg", "job", "protocol@_global_=nmt_demo"], "expected task=NAME and scale=NAME"),
         (["--cfg", "job", "model=morphology.yaml"], "expected the name of a choice, without .yaml"),

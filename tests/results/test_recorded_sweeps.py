@@ -38,6 +38,23 @@ def test_values_that_give_the_same_run_are_one():
     assert (single.axes, single.runs) == ({}, {"b": {}})
 
 
+def test_a_dictionary_is_kept_beside_another_of_its_key():
+    first, last = "model.fertility={least: 3}", "model.fertility={value: %d}"
+    for order in (1, -1):
+        runs = [[first, last % value][::order] for value in (4, 5)]
+        sweep = swept([["task=nmt", *one] for one in runs], ["a", "b"], "demo", None)
+        values = ["{value: 4}", "{value: 5}"]
+        assert sweep.axes == {"model.fertility": values}
+        assert [one["model.fertility"] for one in sweep.runs.values()] == values
+        typed = [first, "model.fertility={value: 4},{value: 5}"][::order]
+        assert shlex.split(sweep.command)[4:] == typed
+
+
+def test_runs_that_no_axis_tells_apart_are_refused():
+    with pytest.raises(ResultsError, match="runs a and b of sweep s differ in what no axis has"):
+        swept([["task=nmt", "seed=1"]] * 2, ["a", "b"], "demo", "s")
+
+
 def test_the_same_sweep_has_the_same_name_and_a_given_name_counts(tmp_path):
     again = swept([[*one[::-1]] for one in RUNS], ["a", "b", "c", "d"], "demo", None)
     first = swept(RUNS, ["a", "b", "c", "d"], "demo", None)

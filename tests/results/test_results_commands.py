@@ -71,6 +71,17 @@ def test_files_hold_every_setting_and_metric(form, results, capsysbinary):
     assert set(rows["commit"]) == {"abc1234"}
 
 
+def test_columns_of_a_parquet_file_keep_their_types(tmp_path, make_record, capsysbinary):
+    for name, model in (("a", {"deep": True}), ("b", {"deep": False, "sizes": [1]}), ("c", {})):
+        publish(tmp_path, make_record(run_id=name, config={"model": model}))
+    content = output(capsysbinary, "results", f"results_dir={tmp_path}", "--format", "parquet")
+    frame = READERS["parquet"](content).set_index("run_id").sort_index()
+    assert frame["model.deep"].tolist()[:2] == [True, False]
+    assert frame["model.deep"].dtype == "boolean"
+    assert frame["model.sizes"].dropna().tolist() == ["[1]"]
+    assert frame["test/accuracy"].dtype == float
+
+
 def test_the_table_shows_what_differs_and_one_metric(results, capsysbinary):
     where = f"results_dir={results}"
     rows = [line.split() for line in output(capsysbinary, "results", where).decode().splitlines()]
@@ -254,6 +265,15 @@ def test_a_choice_is_found_by_the_name_of_its_file(tmp_path, make_record):
     publish(tmp_path, make_record(run_id="one", config={"loss": {"name": "softmax"}}))
     for name, count in (("cross_entropy", 1), ("softmax", 1), ("entmax", 0)):
         assert len(selected(load(tmp_path), [f"loss={name}"])) == count
+
+
+def test_a_text_is_compared_as_a_text(tmp_path, make_record):
+    """The release 2.10 is another than 2.1, whose run a filter must not remove."""
+    for name, release in (("one", "2.1"), ("ten", "2.10")):
+        publish(tmp_path, make_record(run_id=name, config={"data": {"release": release}}))
+    for release, found in (("2.1", ["one"]), ("2.10", ["ten"]), ("2.1,2.10", ["one", "ten"])):
+        rows = selected(load(tmp_path), [f"data.release={release}"])
+        assert sorted(rows["run_id"]) == found
 
 
 def test_a_choice_that_records_do_not_tell_from_another_is_refused(
