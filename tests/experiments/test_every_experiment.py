@@ -91,7 +91,7 @@ def shared(name: str, papers: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_every_experiment_takes_one_step(name, shared, monkeypatch):
-    monkeypatch.setattr("repro.runs.reproduce.load_experiment", _with_few_runs)
+    monkeypatch.setattr("repro.runs.work.load_experiment", _with_few_runs)
     monkeypatch.setattr(Canvas, "pdf", lambda canvas: b"")  # test_figures.py draws every kind
     (task,) = {run.overrides[0] for run in plan_runs(load_experiment(name), "demo")}
     tiny = [*ONE_STEP, *made_small(task.removeprefix("task=")), f"results_dir={shared}"]
