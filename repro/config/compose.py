@@ -63,6 +63,7 @@ from repro.config.paths import (
     conf_dirs,
     default_data_dir,
     default_results_dir,
+    files_below,
     refuse_hidden,
 )
 from repro.config.schema.registry import (
@@ -333,7 +334,7 @@ def _with_choices(choices: tuple[str, ...]) -> _Composition:
 
 def _files(folders: Iterable[Path]) -> Iterator[Path]:
     """Yield the configuration files of folders, in order."""
-    return (path for folder in folders for path in sorted(folder.rglob("*.yaml")))
+    return (path for folder in folders for path in files_below(folder, ".yaml"))
 
 
 def _compose_choices(choices: tuple[str, ...]) -> _Composition:
@@ -420,7 +421,7 @@ def _explain_choices(error: BaseException, choices: Sequence[str]) -> str:
     chosen = {f"{key}/{name}" for key, name in typed.items()}
     blamed = ""
     for folder in [*conf_dirs(), *search_path(choices)] if group else ():
-        for path in sorted(folder.rglob("*.yaml")):
+        for path in files_below(folder, ".yaml"):
             if str(path.relative_to(folder).with_suffix("")) in chosen and any(
                 re.fullmatch(rf"(override\s+)?/{group}(@.*)?", str(key)) and choice == name
                 for key, choice in default_choices(path)

@@ -15,7 +15,7 @@ from yaml.error import MarkedYAMLError
 
 from repro import typed
 from repro.config.errors import ConfigError
-from repro.config.paths import conf_dirs
+from repro.config.paths import conf_dirs, files_below
 
 T = TypeVar("T")
 
@@ -155,7 +155,7 @@ def refuse_protocols(folders: Sequence[Path]) -> None:
         ConfigError: names the file.
     """
     own, *further = confs = [*dict.fromkeys(folder.resolve() for folder in folders)]
-    files = [(one, path) for one in further for path in sorted(one.glob("protocol/**/*.yaml"))]
+    files = [(one, path) for one in further for path in files_below(one / "protocol", ".yaml")]
     if not files:
         return
     read: dict[str, set[str]] = {}  # by the folder, the forms of names, as ${task}_${scale}

@@ -68,13 +68,31 @@ def _check_modules(extensions: Iterable[Path]) -> None:
     for folder in extensions:
         if folder == _CHECKOUT:
             continue
-        for path in sorted(folder.glob("repro/**/*.py")):
+        for path in files_below(folder / "repro", ".py"):
             names = path.parent.relative_to(folder).parts
             while not _CHECKOUT.joinpath(*names).is_dir():  # a package of the extension
                 names = names[:-1]
             if ".".join(names) not in EXTENDED and path.stat().st_size:
                 expected = ", ".join(sorted(EXTENDED))
                 raise ConfigError(f"{path} is never imported; expected in one of {expected}")
+
+
+def files_below(folder: Path, suffix: str = "") -> list[Path]:
+    """List the files below a folder whose names end in a suffix, sorted.
+
+    Links to folders are followed, as Hydra and Python's imports do, unless they lead back.
+    """
+    found = list[Path]()
+    for root, folders, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(root) + os.sep
+        folders[:] = [
+            one
+            for one in folders
+            if not os.path.islink(path := os.path.join(root, one))
+            or not real.startswith(os.path.realpath(path) + os.sep)
+        ]
+        found += [Path(root, name) for name in names if name.endswith(suffix)]
+    return sorted(found)
 
 
 def refuse_hidden(folders: Iterable[Path], suffix: str = ".yaml") -> None:
@@ -88,7 +106,7 @@ def refuse_hidden(folders: Iterable[Path], suffix: str = ".yaml") -> None:
     known = dict[Path, Path]()
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
         mine = dict[Path, Path]()
-        for path in sorted(folder.rglob(f"*{suffix}")):
+        for path in files_below(folder, suffix):
             named = path.parent if path.name == "__init__.py" else path.with_suffix("")
             mine[named.relative_to(folder)] = path
         for name, path in mine.items():

@@ -18,7 +18,7 @@ from repro.config.experiment import Experiment, unread_in_artefacts
 from repro.config.identity import flattened, settings
 from repro.config.loading import declared_name, groups
 from repro.config.overrides import parse_override, value_of
-from repro.config.paths import conf_dirs, extension_dirs
+from repro.config.paths import conf_dirs, extension_dirs, files_below
 from repro.config.schema import RunConfig
 from repro.config.schema.registry import registered_schemas
 
@@ -118,13 +118,14 @@ def naming_rows(runs: Iterable[PlannedRun], extra: Sequence[str] = ()) -> Iterat
     try:
         yield
     except ConfigError as error:
-        refused = next((run for run in runs if _is_refused([*run.overrides, *extra])), None)
-        if refused is None or not _is_refused(refused.overrides):  # what was typed is to blame
+        refused = next((run for run in runs if is_refused([*run.overrides, *extra])), None)
+        if refused is None or not is_refused(refused.overrides):  # what was typed is to blame
             raise
         raise ConfigError(f"{refused.label}: {error}") from error
 
 
-def _is_refused(overrides: Sequence[str]) -> bool:
+def is_refused(overrides: Sequence[str]) -> bool:
+    """Return whether no run can be composed with these overrides."""
     try:
         compose_run(overrides)
     except ConfigError:
@@ -298,7 +299,7 @@ class Plans:
     @property
     def _varies(self) -> bool:
         """Whether a configuration file has an interpolation with a resolver."""
-        files = (path for folder in conf_dirs() for path in folder.rglob("*.yaml"))
+        files = (path for folder in conf_dirs() for path in files_below(folder, ".yaml"))
         texts = (path.read_text(encoding="utf-8", errors="replace") for path in files)
         return any(map(_RESOLVER.search, texts))
 
@@ -306,10 +307,10 @@ class Plans:
     def _source(self) -> str:
         """Digest of everything that a composed configuration depends on."""
         code = [Path(__file__).parent, *(one / "repro" for one in extension_dirs())]
-        roots = [(folder, "*.py") for folder in code] + [(one, "*.yaml") for one in conf_dirs()]
+        roots = [(folder, ".py") for folder in code] + [(one, ".yaml") for one in conf_dirs()]
         digest = sha256(f"{version('hydra-core')} {version('omegaconf')}".encode())
         for number, (root, kind) in enumerate(roots):
-            for path in sorted(root.rglob(kind)):
+            for path in files_below(root, kind):
                 name = f"\n{number} {path.relative_to(root)}\n"  # its folder decides what it sets
                 digest.update(name.encode() + path.read_bytes())
         return digest.hexdigest()

@@ -2,17 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from statistics import fmean
 
 from repro.config.experiment import Column, Experiment
-from repro.config.planning import setting_name
+from repro.config.planning import plan_runs, setting_name
 from repro.evaluation.metrics import best_value, metric_of
 from repro.report.cell import MISSING, CellRunLink, number_text
 from repro.report.grid import Grid, GridCell, GridColumn, GridRow, block_rows, headed, plain_grid
 from repro.report.table import MeasuredCells, Table, tuning_values
 from repro.results import Measurement
-from repro.results.cells import value_beyond
+from repro.results.cells import run_beyond
 
 SUMMARY_METRICS = {
     "dev/certified": "certified, dev",
@@ -165,9 +166,10 @@ def tuning_remarks(experiment: Experiment, records: Sequence[Measurement], scale
             f"{values}{wider}{where}; other seeds run with the chosen value."
         )
     lacking = []
+    planned = {(run.row, run.column): run for run in plan_runs(experiment, scale)}
     for (row, name), found in tuning_values(experiment, records, scale).items():
-        best = best_value(found, tune.metric)
-        beyond = value_beyond(experiment, scale, name, found.keys(), best)
+        best = replace(planned[row, name], value=best_value(found, tune.metric))
+        beyond = run_beyond(experiment, scale, best, found)
         if beyond is not None or {*experiment.grid_at(scale, name)} - found.keys():
             lacking.append(f"{row} / {name}")
     if lacking:

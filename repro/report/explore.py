@@ -68,6 +68,8 @@ def print_results(
     Raises:
         ResultsError: no run matches the filters, or a key or metric is unknown.
     """
+    if pivot and len(metrics) > 1:
+        raise ResultsError(f"{', '.join(metrics)}: a pivot averages one metric; name one")
     records = distinct(all_records(folder))
     frame = selected(frame_of(records), filters)
     if frame.empty:

@@ -17,6 +17,7 @@ from repro.config.planning import (
     PlannedRun,
     Plans,
     choices_in,
+    is_refused,
     naming_rows,
     plan_runs,
     refuse_namesakes,
@@ -447,24 +448,35 @@ def following_runs(
         if not measured:
             continue
         best = best_value(measured, tune.metric)
-        if (wider := value_beyond(experiment, scale, column, tried, best)) is not None:
-            more.append(replace(tried[best], value=wider))
+        if (beyond := run_beyond(experiment, scale, tried[best], tried)) is not None:
+            more.append(beyond)
         else:
             planned = {(run.seed, run.value) for run in runs}
             more += [replace(tried[best], seed=s) for s in seeds if (s, best) not in planned]
     return more
 
 
-def value_beyond(
-    experiment: Experiment, scale: str, column: str, tried: Collection[float], best: float
-) -> float | None:
-    """Return the next value of the tuned setting to try; None if the grid need not be extended.
+def run_beyond(
+    experiment: Experiment, scale: str, best: PlannedRun, tried: Collection[float]
+) -> PlannedRun | None:
+    """Return the run with the next value of the tuned setting; None if the grid ends there.
 
-    ``best`` is the best of the values ``tried`` in a cell of this column.
+    Args:
+        experiment: the artefact.
+        scale: scale of the runs.
+        best: the run of its cell with the best value so far.
+        tried: the values that were tried in the cell.
+
+    Returns:
+        The run; None if the best value is inside of the grid, which has grown to its limit, or ends
+        at the range of the setting.
     """
     assert experiment.tune is not None
-    factor, grid = experiment.tune.grid_factor, experiment.grid_at(scale, column)
+    assert best.value is not None
+    factor, grid = experiment.tune.grid_factor, experiment.grid_at(scale, best.column)
     most = len(grid) + experiment.max_extra_values(scale) if len(grid) > 1 else 1
-    if factor is None or len(tried) >= most or best not in (min(tried), max(tried)):
+    if factor is None or len(tried) >= most or best.value not in (min(tried), max(tried)):
         return None
-    return best * factor if best == max(tried) else best / factor
+    value = best.value * factor if best.value == max(tried) else best.value / factor
+    beyond = replace(best, value=value)
+    return None if is_refused(beyond.overrides) else beyond

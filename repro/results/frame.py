@@ -4,7 +4,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
+from os.path import normpath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repro.config.errors import ConfigError
@@ -100,6 +101,9 @@ def selected(frame: "pd.DataFrame", filters: Sequence[str]) -> "pd.DataFrame":
     wanted = [*map(parse_filter, filters)]
     for one in wanted if len(frame) else ():  # without a run no setting is known
         column = column_of(frame, one.key)
+        if one.key == "data.folder" and any("/" in str(value) for value in one.values):
+            expected = "expected its last part, with fingerprint=... if several share it"
+            raise ResultsError(f"{one.key}: records keep the name of a folder only; {expected}")
         if column not in frame:
             raise ResultsError(f"no run has a setting {one.key!r}{known_names(frame, one.key)}")
         own = f"{one.key.partition('.')[0]}.name"
@@ -121,6 +125,9 @@ class Filter(NamedTuple):
         named = self.key if self.key in settings else f"{self.key}.name"
         if named not in settings:
             return False
+        if self.key == "data.folder" and isinstance(folder := settings[named], str):
+            # A run knows its folder, a record the name: one with another path is another folder.
+            return bool({folder, PurePath(folder).name} & {*map(normpath, map(str, self.values))})
         group, _, key = self.key.partition(".")
         recorded = (canonical(group, settings.get(f"{group}.name"), key, v) for v in self.values)
         return text_of(settings[named]) in {*map(text_of, self.values), *map(text_of, recorded)}

@@ -47,7 +47,9 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
         raise ResultsError(f"state={unknown}: expected one of {', '.join(sorted(STATES))}")
     for folder in recent_runs(results_dir):
         content = read_config(folder) if wanted else {}
-        settings = flattened(content) | flattened(without_nuisance(content))
+        typed = flattened(content)
+        settings = typed | flattened(without_nuisance(content))
+        settings |= {key: typed[key] for key in ("data.folder",) if key in typed}  # its whole path
         row: Row = {
             "run_id": folder.run_id,
             "scale": folder.scale,

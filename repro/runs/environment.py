@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from repro.checksums import sha256_of_file
-from repro.config.paths import extension_dirs, in_checkout
+from repro.config.paths import extension_dirs, files_below, in_checkout
 from repro.config.schema import RunConfig
 from repro.errors import UserError
 from repro.version import __version__
@@ -141,8 +141,8 @@ def extensions_digest() -> str:
         (path.relative_to(folder).as_posix(), sha256_of_file(path))
         for folder in extension_dirs()
         if folder != _ROOT  # whose commit is known
-        for kind in ("repro/**/*.py", "conf/**/*.yaml")
-        for path in folder.glob(kind)
+        for part, suffix in (("repro", ".py"), ("conf", ".yaml"))
+        for path in files_below(folder / part, suffix)
     )
     return sha256(json.dumps(files).encode()).hexdigest()[:12] if files else ""
 

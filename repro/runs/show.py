@@ -14,7 +14,7 @@ from rich.console import Console
 from repro.errors import UserError
 from repro.results import Record, ResultsError, RunFolder, find_run, recent_runs, run_folder
 from repro.results.labels import age_text, main_first, main_metric, result_text, run_title
-from repro.results.store import newer_record, read_settings
+from repro.results.store import current_record, newer_record, read_settings
 from repro.runs.display import RunState, read_sweep
 from repro.runs.locking import run_state
 
@@ -189,7 +189,9 @@ def sweep_status(results_dir: Path, name: str | None) -> Facts:
         state.poll()
         text = run.error if state.status == "failed" else state.text
         progress = text if state.status != "done" and run.path.exists() else ""
-        status = "queued" if run.status == "absent" else run_state(run)
+        status = run_state(run)
+        if status == "absent":  # a record outlives the folder
+            status = "done" if current_record(run) else "queued"
         row = {"run_id": run_id, "status": status, "label": label, "progress": progress}
         rows.append(row)
     jobs = None

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
+from repro.config.paths import files_below
 from repro.config.schema import RunConfig
 from repro.data.files import each_line as each_line  # part of the interface for tasks
 from repro.data.files import numbered_lines
@@ -144,7 +145,7 @@ class FolderState(NamedTuple):
     @classmethod
     def of(cls, folder: Path) -> Self:
         """Look at the files below a folder."""
-        files = ((path, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file())
+        files = ((path, path.stat()) for path in files_below(folder) if path.is_file())
         return cls(folder, tuple((path, one.st_size, one.st_mtime_ns) for path, one in files))
 
 

@@ -7,6 +7,7 @@ import pytest
 from repro.config import ConfigError, planning
 from repro.config.planning import Plans, choices_in, planned
 from repro.config.schema import morphology, registry
+from repro.runs.environment import extensions_digest
 
 PLAN = ["task=morphology", "mapping=entmax", "scale=demo", "mapping.alpha=1.5", "seed=2"]
 
@@ -38,6 +39,24 @@ def test_kept_plans_are_used_until_the_configuration_changes(tmp_path, monkeypat
     monkeypatch.setenv("REPRO_EXTENSIONS", str(extension))
     with pytest.raises(pytest.fail.Exception, match="composed again"):
         Plans(path)[tuple(PLAN)]
+
+
+def test_files_behind_a_link_to_a_folder_count(tmp_path, monkeypatch):
+    """Hydra and Python's imports follow it."""
+    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path / "extension"))
+    real, conf = tmp_path / "real", tmp_path / "extension/conf"
+    real.mkdir()
+    conf.mkdir(parents=True)
+    (conf / "mapping").symlink_to(real)
+    (real / "back").symlink_to(conf)  # a cycle
+    path, overrides, digests = tmp_path / "plans.json", ("mapping=mine",), set()
+    for alpha in (1.3, 1.7):
+        (real / "mine.yaml").write_text(f"defaults: [entmax, _self_]\nalpha: {alpha}\n")
+        plans = Plans(path)
+        assert plans[overrides].settings["mapping.alpha"] == alpha
+        plans.save()
+        digests.add(extensions_digest())
+    assert len(digests) == 2
 
 
 def test_a_configuration_file_that_moves_changes_the_plans(tmp_path, monkeypatch):

@@ -83,7 +83,7 @@ def test_a_run_without_a_group_does_not_hide_the_choices_of_others(results, make
     "text",
     [
         "task.languages=[velisk,drovan]", "task.languages=[drovan, velisk]", "data.generated=True",
-        "training.learning_rate=1e-3,7", "data.folder=/elsewhere/own", "run_id=123e4567",
+        "training.learning_rate=1e-3,7", "data.folder=own", "run_id=123e4567",
         "seed=1.0", "mapping=null,softmax", "corpus=sigmorphon: two", "seed=2,1",
     ],
 )  # fmt: skip

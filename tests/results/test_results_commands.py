@@ -305,6 +305,8 @@ def test_a_choice_that_records_do_not_tell_from_another_is_refused(
         (["--sort", "test/x"], "no run has it; there are test/accuracy"),
         (["--pivot", "seed", "--sort", "x"], "no run has it; there are count, seed, std, test/acc"),
         (["mapping.beta=2"], "mapping.beta"),
+        (["data.folder=/own/c"], "records keep the name of a folder only"),
+        (["--pivot", "seed", "--metric", "dev/loss,test/accuracy"], "a pivot averages one metric"),
         (["seeed=2"], "no run has a setting 'seeed' (did you mean 'seed'?)"),
         (["nothing=2"], "no run has a setting 'nothing'; there are command, commit, corpus, "),
     ],

@@ -78,6 +78,17 @@ def test_the_grid_grows_at_its_ends_then_the_other_seeds_run(scores, following):
     assert run_to_the_end(tuned(), scores) == [*FIRST, *following]
 
 
+@pytest.mark.parametrize(
+    ("key", "values", "best"), [("model.dropout", [0.3, 0.6], 0.6), ("model.layers", [1, 2], 1)]
+)
+def test_the_grid_ends_where_the_range_of_the_setting_does(key, values, best):
+    experiment = tuned()
+    experiment.tune = replace(experiment.tune, key=key, values=values)
+    scores = {value: 80.0 if value == best else 70.0 for value in values}
+    expected = [*((4, value) for value in values), (5, best), (6, best)]
+    assert run_to_the_end(experiment, scores) == expected
+
+
 def test_without_extension_the_grid_stays_as_it_is():
     ends = {0.5: 70, 1: 75, 2: 80}
     assert run_to_the_end(tuned(grid_factor=None), ends) == [*FIRST, (5, 2.0), (6, 2.0)]

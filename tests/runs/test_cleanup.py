@@ -34,6 +34,19 @@ def test_null_selects_runs_that_have_the_setting(tmp_path):
         run_rows(tmp_path, ["maping.name=null"])
 
 
+def test_a_folder_of_data_is_no_other_of_its_name(tmp_path):
+    for name, place in (("aa11", "x"), ("ab22", "y")):
+        folder = run_folder(tmp_path, "demo", name)
+        folder.mark_running()
+        folder.write_config(f"data: {{folder: /own/{place}/c}}")
+    for typed, found in (
+        ("/own/x/c", ["aa11"]), ("/own/./x/c", ["aa11"]), ("/nowhere/c", []),
+        ("c", ["aa11", "ab22"]),
+    ):  # fmt: skip
+        rows = run_rows(tmp_path, [f"data.folder={typed}"])
+        assert sorted(row["run_id"] for row in rows) == found
+
+
 def test_a_state_that_no_run_can_have_is_refused(tmp_path):
     run_folder(tmp_path, "demo", "aa11").mark_running()
     assert [row["run_id"] for row in run_rows(tmp_path, ["state=interrupted,done"])] == ["aa11"]

@@ -2,17 +2,21 @@
 
 import json
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
+from measured import RECORD
 
+from repro.atomic import atomic_write_json
 from repro.cli import main
 from repro.config.completion import complete
 from repro.config.experiment import list_experiments
 from repro.config.loading import group_choices
-from repro.results import RunFolder
+from repro.results import RunFolder, publish
 from repro.runs.display import RunState, SweepDisplay
 from repro.runs.locking import run_lock
+from repro.runs.show import sweep_status
 
 PLUGINS = ["joblib"] if find_spec("hydra_plugins.hydra_joblib_launcher") else []
 """Launchers of other packages that are installed."""
@@ -49,6 +53,16 @@ def test_a_damaged_file_of_a_sweep_is_named(tmp_path, capsys, text):
     assert main(["status", f"results_dir={tmp_path}"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert str(path) in line
+
+
+def test_a_run_whose_folder_was_removed_is_done_if_it_has_a_record(tmp_path):
+    record = replace(RECORD, run_id="aa11", scale="demo")
+    publish(tmp_path, record)
+    runs = {"aa11": "seed=1", "ab22": "seed=2"}
+    path = tmp_path / "demo" / "sweeps" / "1" / "sweep.json"
+    atomic_write_json(path, {"command": "x", "runs": runs, "jobs": {}})
+    found = sweep_status(tmp_path, None)
+    assert [row["status"] for row in found["runs"]] == ["done", "queued"]
 
 
 def test_the_display_reads_folders_and_estimates_the_time_left(tmp_path, monkeypatch, capsys):
