@@ -188,7 +188,7 @@ def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[s
         raise ConfigError(f"--config-dir and {SEARCH_PATH}: name all folders in the latter")
     if not Path(config_dir).is_dir():
         raise ConfigError(f"--config-dir {config_dir}: there is no such folder")
-    if not any(Path(config_dir).glob("*/*.yaml")):
+    if not any([*Path(config_dir).glob("*/*.yaml"), *Path(config_dir).glob("hydra/*/*.yaml")]):
         raise ConfigError(f"--config-dir {config_dir}: no choices; expected files GROUP/NAME.yaml")
     path = in_quotes(f"file://{Path(config_dir).resolve()}")
     return [*overrides, f"{SEARCH_PATH}=[{path}]"]
