@@ -165,7 +165,7 @@ def test_optuna_maximizes_the_monitored_metric(tiny, tmp_path, capfd):
     search = ["run", "-m", *tiny, *SHORT, *IN_TURN, "hydra.sweeper.n_trials=3", tuned]
     for direction in ("[maximize,minimize]", "minimize"):
         assert main([*search, f"hydra.sweeper.direction={direction}"]) == 2
-        assert "the largest is best; expected maximize" in capfd.readouterr().err
+        assert "the larger the better; expected maximize" in capfd.readouterr().err
     without = [one for one in search if "direction" not in one]  # Optuna would minimize
     assert main(without) == 2
     assert main(search) == 0
