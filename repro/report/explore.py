@@ -100,11 +100,9 @@ def print_results(
         frame = pivoted(whole, pivot, shown[0])
         if sort is not None:
             frame = _sorted(frame, sort)
-        if read:
-            averaged = averaged_over(whole.dropna(subset=shown[:1]), [*frame][:-3], settings)
-            frame = _with_deviation(frame, shown[0])
-        else:
-            frame = frame.rename(columns={shown[0]: "mean"})
+        averaged = averaged_over(whole.dropna(subset=shown[:1]), [*frame][:-3], settings)
+        columns = {shown[0]: "mean"}
+        frame = _with_deviation(frame, shown[0]) if read else frame.rename(columns=columns)
     else:
         frame = _sorted(whole if read or metrics else frame, sort or "finished")
         if read:
@@ -223,6 +221,7 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
     # Not settings, but they give other runs as well: the content of the corpus, and the code.
     settings["fingerprint"] = [one.fingerprint[:12] for one in records]
     settings["epoch"] = [one.epoch for one in records]
+    settings["device"] = [one.device for one in records]  # of speeds
     settings = {key: row for key, row in settings.items() if len({*map(text_of, row)}) > 1}
     first, metrics = records[0], dict[str, dict[str, Any]]()
     comparer = Comparer(folder, first.scale)

@@ -26,7 +26,7 @@ from repro.evaluation.metrics import best_value, is_current, is_metric, metric_o
 from repro.results.files import read_object
 from repro.results.labels import corpus_label
 from repro.results.layout import figure_path, plans_path, record_path, scale_dir
-from repro.results.record import Record
+from repro.results.record import CLOCKED, Record
 from repro.results.store import RunFolder, list_runs, read_config, run_folder, survey_records
 from repro.version import NUMERIC_EPOCH
 
@@ -89,10 +89,14 @@ def may_stand_together(values: Iterable[Measurement], *, any_epoch: bool = False
     """Return whether values of a metric may be averaged, tested or divided by each other.
 
     They need one content of the corpus, one signature apart from versions, and one numeric epoch,
-    unless ``any_epoch``, for values that a mark of their epoch accompanies.
+    unless ``any_epoch``, for values that a mark of their epoch accompanies; what a clock measured
+    also needs one device.
     """
-    texts = ((one, without_versions(one.signature)) for one in values)
-    return len({(one.fingerprint, text, any_epoch or one.epoch) for one, text in texts}) < 2
+    known = [*values]
+    texts = ((one, without_versions(one.signature)) for one in known)
+    devices = {one.device for one in known if one.metric.startswith(CLOCKED)}
+    alike = {(one.fingerprint, text, any_epoch or one.epoch) for one, text in texts}
+    return len(alike) < 2 and len(devices) < 2
 
 
 def averaged(values: Iterable[Measurement]) -> list[Measurement]:

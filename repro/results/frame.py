@@ -14,7 +14,7 @@ from repro.config.loading import declared_name, group_choices
 from repro.config.overrides import value_of
 from repro.config.paths import default_results_dir
 from repro.errors import ResultsError, meant
-from repro.results.record import Record
+from repro.results.record import CLOCKED, Record
 from repro.results.store import all_records, read_records
 
 if TYPE_CHECKING:
@@ -213,7 +213,8 @@ def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.Data
     if metric in columns:
         raise ResultsError(f"{metric} is averaged; expected settings to average it by")
     frame = hashable(frame.dropna(subset=[metric]), columns)
-    apart = [name for name in _APART if name in frame and frame[name].nunique() > 1]
+    known = (*_APART, "device") if metric.startswith(CLOCKED) else _APART
+    apart = [name for name in known if name in frame and frame[name].nunique() > 1]
     if (frame.groupby("corpus")["fingerprint"].nunique() > 1).any():
         apart.append("fingerprint")
     groups = frame.groupby([*dict.fromkeys([*apart, *columns])], dropna=False)

@@ -20,6 +20,8 @@ T = TypeVar("T")
 KINDS = ("run", "ensemble")
 REPLACED = "PyTorch code in place of"
 """Words in ``Record.device`` before the names of operators whose kernels failed."""
+CLOCKED = "train/"
+"""Beginning of the names of metrics that a clock measured, and that depend on the device."""
 _NAME = re.compile(r"\w[\w.+-]*")
 _DIVERGED = 1000.0
 """A validation loss above this counts as divergence. Losses are means over symbols, pairs or trees;

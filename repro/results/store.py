@@ -19,7 +19,7 @@ from repro.errors import ResultsError, visible
 from repro.results import files
 from repro.results.files import Array, Row, read_object
 from repro.results.layout import record_path, runs_dir, statistics_path
-from repro.results.record import Record, read_record
+from repro.results.record import CLOCKED, Record, read_record
 
 _log = logging.getLogger(__name__)
 
@@ -388,7 +388,7 @@ def publish(results_dir: Path, record: Record) -> Path:
 
 def _compared(record: Record) -> dict[str, Any]:
     """Return what a repeated run may change, but for what a clock measured."""
-    scores = {name: one for name, one in record.metrics.items() if not name.startswith("train/")}
+    scores = {name: one for name, one in record.metrics.items() if not name.startswith(CLOCKED)}
     return {"commit": record.commit, "device": record.device, "metrics": scores}
 
 

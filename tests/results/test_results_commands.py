@@ -18,7 +18,8 @@ from repro.config.identity import settings
 from repro.config.planning import plan_runs
 from repro.evaluation.sufficient_statistics import ratios
 from repro.report.explore import print_comparison
-from repro.results import Record, all_records, publish, run_folder
+from repro.results import Measurement, Record, all_records, publish, run_folder
+from repro.results.cells import may_stand_together
 from repro.results.frame import load, pivoted, selected, text_of, varying
 from repro.runs.device import choose_device, describe_device
 from repro.runs.environment import processor
@@ -466,6 +467,25 @@ def test_a_pivot_says_that_runs_lack_a_setting(results, make_record, capsys):
         results, replace(known, run_id="third", config=known.config | {"mapping": {"name": "x"}})
     )
     assert "mapping.name" in varying(all_records(results))
+
+
+def test_speeds_of_different_devices_are_kept_apart(tmp_path, make_record, capsys):
+    for name, device, speed in (("a", "cpu (A)", 1.0), ("b", "cpu (A)", 2.0), ("c", "cuda", 9.0)):
+        metrics = {"train/tokens_per_second": speed, "dev/loss": speed}
+        signatures = dict.fromkeys(metrics, "s")
+        publish(tmp_path, make_record(run_id=name, device=device, metrics=metrics,
+                                      signatures=signatures, seed=ord(name)))  # fmt: skip
+    frame = load(tmp_path)
+    speeds = pivoted(frame, ["mapping"], "train/tokens_per_second")
+    assert dict(zip(speeds["device"], speeds["count"], strict=True)) == {"cpu (A)": 2, "cuda": 1}
+    assert pivoted(frame, ["mapping"], "dev/loss")["count"].tolist() == [3]
+    values = [Measurement.of(one, "train/tokens_per_second") for one in all_records(tmp_path)]
+    assert may_stand_together(values[:2])
+    assert not may_stand_together(values)
+    where = f"results_dir={tmp_path}"
+    pivot = ["results", where, "--pivot", "mapping", "--metric", "dev/loss", "--format", "csv"]
+    assert main(pivot) == 0
+    assert "averages over seed" in capsys.readouterr().err
 
 
 def test_a_pivot_keeps_signatures_apart(results, capsys):
