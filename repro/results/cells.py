@@ -103,7 +103,8 @@ def averaged(values: Iterable[Measurement]) -> list[Measurement]:
     """Keep the values of each cell that may stand together; all are of one corpus content.
 
     Of the runs of a row, column and kind those of the newest numeric epoch remain, and of a metric
-    then those with the signature that it has today, or else with that of the newest run.
+    then those with the signature that it has today, or else with that of the newest run. Of what a
+    clock measured, those of the device of the newest run remain.
     """
     cell, place = attrgetter("row", "column", "kind"), attrgetter("row", "column", "kind", "metric")
     epochs, signatures, chosen = dict[Any, int](), dict[Any, tuple[bool, str, str]](), [*values]
@@ -114,7 +115,15 @@ def averaged(values: Iterable[Measurement]) -> list[Measurement]:
         today, text = is_current(one.metric, one.signature), without_versions(one.signature)
         best = today, one.finished, text
         signatures[place(one)] = max(signatures.get(place(one), best), best)
-    return [o for o in chosen if without_versions(o.signature) == signatures[place(o)][-1]]
+    chosen = [o for o in chosen if without_versions(o.signature) == signatures[place(o)][-1]]
+    newest = dict[Any, Measurement]()
+    for one in chosen:
+        newest[place(one)] = max(newest.get(place(one), one), one, key=attrgetter("finished"))
+    return [
+        one
+        for one in chosen
+        if not one.metric.startswith(CLOCKED) or one.device == newest[place(one)].device
+    ]
 
 
 _OF_RUN = sorted({one.name for one in fields(Measurement)} & {one.name for one in fields(Record)})

@@ -10,7 +10,8 @@ from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
 from repro.config.identity import settings
 from repro.config.planning import PlannedRun, plan_runs
-from repro.results import Archive, Record, publish
+from repro.results import Archive, Measurement, Record, publish
+from repro.results.cells import averaged
 from repro.version import NUMERIC_EPOCH
 
 CELL = ("task=morphology", "mapping=entmax", "scale=demo", "mapping.alpha=1.5")
@@ -126,3 +127,21 @@ def test_a_run_fills_the_cells_of_values_that_are_tried(tmp_path, make_record):
         config = settings(compose_run(replace(run, value=value).overrides))
         record = make_record(config=config, seed=run.seed, epoch=NUMERIC_EPOCH)
         assert Archive(tmp_path, "demo").artefacts_of(record) == names
+
+
+def test_a_cell_averages_the_speeds_of_one_device(make_record):
+    """That of the newest run; what does not depend on the device is averaged over all."""
+    speed, loss = "train/tokens_per_second", "dev/loss"
+    runs = [
+        make_record(
+            run_id=name,
+            device=device,
+            finished=f"2026-01-0{day}T00:00:00+00:00",
+            metrics={speed: 1.0, loss: 2.0},
+            signatures={speed: "s", loss: "s"},
+        )
+        for name, device, day in (("a", "cpu", 1), ("b", "cuda", 3), ("c", "cuda", 2))
+    ]
+    kept = averaged(Measurement.of(one, metric) for one in runs for metric in (speed, loss))
+    assert [one.run_id for one in kept if one.metric == speed] == ["b", "c"]
+    assert [one.run_id for one in kept if one.metric == loss] == ["a", "b", "c"]
