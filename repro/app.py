@@ -9,13 +9,7 @@ import hydra
 from omegaconf import DictConfig, OmegaConf
 
 from repro.config.completion import run_help
-from repro.config.compose import (
-    compose_run,
-    explained,
-    for_hydra,
-    refuse_unread,
-    register_schemas,
-)
+from repro.config.compose import compose_run, explained, for_hydra, refuse_unread, register_schemas
 from repro.config.errors import ConfigError
 from repro.config.identity import SEARCH_PATH
 from repro.config.overrides import with_search_path

@@ -30,15 +30,16 @@ def refuse_ineffective(choices: Choices, folders: Sequence[Path]) -> None:
         ConfigError: names the file.
     """
     for group, path, content in _chosen_files(choices, folders[1:]):
-        listed = [str(key) for key, _ in default_choices(path) if key is not None]
+        defaults = default_choices(path)
+        listed = [str(key) for key, _ in defaults if key is not None]
         if twice := [key for number, key in enumerate(listed) if key in listed[:number]]:
             raise ConfigError(f"{path}: `defaults` state {twice[0]!r} twice")
-        for key, choice in default_choices(path):
+        for key, choice in defaults:
             if re.match(r"override\s+/?protocol\b", str(key)):
                 raise ConfigError(f"{path}: `{key}`: {NO_PROTOCOL}")
             if found := re.fullmatch(r"override\s+/(hydra/(launcher|sweeper))", str(key)):
                 raise ConfigError(f"{path}: `{key}` has no effect; type {found[1]}={choice}")
-        bases = [str(one) for key, one in default_choices(path) if key is None]
+        bases = [str(one) for key, one in defaults if key is None]
         named = {one: of for one in bases if (of := declared_name(group, one, folders))}
         if len({*named.values()}) > 1:
             raise ConfigError(f"{path}: `defaults` name {', '.join(named)}; expected one {group}")

@@ -117,13 +117,9 @@ def averaged(values: Iterable[Measurement]) -> list[Measurement]:
         signatures[place(one)] = max(signatures.get(place(one), best), best)
     chosen = [o for o in chosen if without_versions(o.signature) == signatures[place(o)][-1]]
     newest = dict[Any, Measurement]()
-    for one in chosen:
+    for one in (one for one in chosen if one.metric.startswith(CLOCKED)):
         newest[place(one)] = max(newest.get(place(one), one), one, key=attrgetter("finished"))
-    return [
-        one
-        for one in chosen
-        if not one.metric.startswith(CLOCKED) or one.device == newest[place(one)].device
-    ]
+    return [one for one in chosen if one.device == newest.get(place(one), one).device]
 
 
 _OF_RUN = sorted({one.name for one in fields(Measurement)} & {one.name for one in fields(Record)})

@@ -49,7 +49,8 @@ def run_rows(results_dir: Path, filters: Sequence[str]) -> list[Row]:
         content = read_config(folder) if wanted else {}
         typed = flattened(content)
         settings = typed | flattened(without_nuisance(content))
-        settings |= {key: typed[key] for key in ("data.folder",) if key in typed}  # its whole path
+        if "data.folder" in typed:  # its whole path
+            settings["data.folder"] = typed["data.folder"]
         row: Row = {
             "run_id": folder.run_id,
             "scale": folder.scale,

@@ -152,8 +152,9 @@ def other_extensions(commit: str) -> list[str]:
 
     Empty if none are in use: what runs without extensions does not depend on them.
     """
-    now = extensions_digest()
-    return [one for one in _EXTENSIONS.findall(commit) if now and one != now]
+    noted = _EXTENSIONS.findall(commit)
+    now = extensions_digest() if noted else ""  # which reads every file
+    return [one for one in noted if now and one != now]
 
 
 def warn_of_extensions(commit: str, where: str) -> None:

@@ -11,12 +11,7 @@ from typing import Any
 from repro.config.compose import compose_run
 from repro.config.identity import flattened, settings, training_id
 from repro.config.overrides import is_hydras
-from repro.config.planning import (
-    Plan,
-    naming_rows,
-    plan_of,
-    refuse_namesakes,
-)
+from repro.config.planning import Plan, naming_rows, plan_of, refuse_namesakes
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
 from repro.results import Archive, Record, RunFolder, list_runs, runs_dir

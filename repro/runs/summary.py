@@ -1,4 +1,4 @@
-"""What a command tells of its runs: their labels, plan, failures and sweeps, and what they fill."""
+"""Labels, plans, failures and sweeps of the runs of a command, and the artefacts that they fill."""
 
 import shlex
 import sys

@@ -141,16 +141,17 @@ class Work:
                 yield members
 
     def warn_of_records(self, experiment: Experiment) -> None:
-        """Warn of records that lack the metric of their column, or that of tuning.
+        """Warn of records without the metric of their column, or that of tuning.
 
-        So are those of runs with other code of extensions.
+        It also warns of those of runs with other code of extensions.
         """
+        records = (self.found[run] for run in self.plans[experiment.name])
+        for commit in dict.fromkeys(one.commit for one in records if one is not None):
+            warn_of_extensions(commit, "runs are done")
         metrics = {one.name: one.metric for one in experiment.columns}
         lacking = defaultdict[str, set[str]](set)
         for run in self.plans[experiment.name]:
             tune, record = experiment.tuning_of(run.row), self.found[run]
-            if record is not None:
-                warn_of_extensions(record.commit, "runs are done")
             for metric in {metrics[run.column]} | ({tune.metric} if tune else set()):
                 if record is not None and metric not in record.metrics:
                     lacking[metric].add(record.run_id)
