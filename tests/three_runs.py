@@ -1,4 +1,4 @@
-"""A table of three rows and one seed, in an extension."""
+"""A table in an extension, by default of three rows and one seed."""
 
 from pathlib import Path
 
@@ -21,10 +21,12 @@ scales: {demo: {}}
 """
 
 
-def add_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Write the table to an extension in a folder; return its name."""
-    file = folder / "extension" / "experiments" / f"{NAME}.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text(_TABLE, encoding="utf-8")
+def add_table(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str = NAME, text: str = _TABLE
+) -> str:
+    """Write a table to an extension in a folder, or replace it; return its name."""
+    file = folder / "extension" / "experiments" / f"{name}.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
     monkeypatch.setenv("REPRO_EXTENSIONS", str(folder / "extension"))
-    return NAME
+    return name

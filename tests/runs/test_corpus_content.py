@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from three_runs import add_table
 
 from repro.config import ConfigError
 from repro.config.compose import compose_run
@@ -41,21 +42,20 @@ def write_pairs(folder: Path, last: str) -> None:
 def test_rows_whose_folders_share_a_name_are_refused(tmp_path, monkeypatch, command):
     """Records state no more than the name: either row would show the run that ended last."""
     name = "paper2020/table1"
-    path = tmp_path / f"extension/experiments/{name}.yaml"
-    path.parent.mkdir(parents=True)
     one_row = "{one: [data.folder=one/mine]}"
     two_rows = "{one: [data.folder=one/mine], other: [data.folder=other/mine]}"
     text = EXPERIMENT.replace("data.folder=mine, ", "mapping=softmax, ").replace("[1, 2]", "[1]")
     for place, last in (("one", "b"), ("other", "c")):
         (tmp_path / place / "mine").mkdir(parents=True)
         write_pairs(tmp_path / place / "mine", last)
-    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path / "extension"))
     places = [f"data_dir={tmp_path}", f"results_dir={tmp_path}/results", "hardware=cpu"]
     for begun in (False, True):
         if begun:
-            path.write_text(text.replace("{softmax: [mapping=softmax]}", one_row))
+            shown = text.replace("{softmax: [mapping=softmax]}", one_row)
+            add_table(tmp_path, monkeypatch, name, shown)
             assert [one.status for one in reproduce([name], "demo", places).outcomes] == ["done"]
-        path.write_text(text.replace("{softmax: [mapping=softmax]}", two_rows))
+        shown = text.replace("{softmax: [mapping=softmax]}", two_rows)
+        add_table(tmp_path, monkeypatch, name, shown)
         with pytest.raises(ConfigError, match="other/mine has the name of one/mine"):
             command([name], "demo", places)
         assert len(read_records(tmp_path / "results", "demo")) == begun
@@ -63,11 +63,8 @@ def test_rows_whose_folders_share_a_name_are_refused(tmp_path, monkeypatch, comm
 
 def test_an_artefact_is_run_again_if_its_corpus_changed(tmp_path, monkeypatch, caplog):
     name = "paper2020/table1"
-    path = tmp_path / f"extension/experiments/{name}.yaml"
-    path.parent.mkdir(parents=True)
-    path.write_text(EXPERIMENT)
+    add_table(tmp_path, monkeypatch, name, EXPERIMENT)
     (tmp_path / "data/mine").mkdir(parents=True)
-    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path / "extension"))
     places = [f"data_dir={tmp_path}/data", f"results_dir={tmp_path}/results", "hardware=cpu"]
 
     def reasons() -> dict[str, int]:

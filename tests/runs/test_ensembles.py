@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from three_runs import add_table
 
 from repro.cli import main
 from repro.config import ConfigError
@@ -54,10 +55,7 @@ def results(
     made: Path, tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[str]:
     """Overrides of the table, which is made in their results folder."""
-    file = tmp_path / f"extension/experiments/{NAME}.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text(TABLE, encoding="utf-8")
-    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path / "extension"))
+    add_table(tmp_path, monkeypatch, NAME, TABLE)
     if not any(made.iterdir()):
         done = reproduce([NAME], "demo", [*tiny[1:], f"results_dir={made}"])
         assert [one.status for one in done.outcomes] == ["done"] * RUNS

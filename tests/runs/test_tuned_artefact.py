@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from three_runs import add_table
 
 from repro.results.layout import record_path, runs_dir
 from repro.runs.plan import plan
@@ -28,12 +29,10 @@ GRID, OTHER_SEED = 2, 1
 @pytest.fixture
 def table(tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Overrides of the table, of which the grid is done."""
-    file = tmp_path / f"extension/experiments/{NAME}.yaml"
-    file.parent.mkdir(parents=True)
-    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path / "extension"))
-    file.write_text(TABLE.replace("[1, 2]", "[1]").replace(", grid_factor: 10", ""))
+    grid = TABLE.replace("[1, 2]", "[1]").replace(", grid_factor: 10", "")
+    add_table(tmp_path, monkeypatch, NAME, grid)
     assert len(reproduce([NAME], "demo", tiny).outcomes) == GRID
-    file.write_text(TABLE)
+    add_table(tmp_path, monkeypatch, NAME, TABLE)
     return tiny
 
 
