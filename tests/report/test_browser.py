@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,14 @@ from typing import Any
 import measured
 import pytest
 from chromium import EXECUTABLE, Page
+from sections import document_of, section_of
 
-from repro.config.claims import Claim, Order
 from repro.config.experiment import Experiment
-from repro.report.claims import ClaimsOfPaper, Judged, Verdict
-from repro.report.document import Document, build_section
+from repro.report.claims import Verdict
+from repro.report.document import Document
 from repro.report.many_runs import comparison_page, list_page
 from repro.report.mapping_page import write_mapping_page
 from repro.report.render_html import CHARTS, STYLE, html_report, html_run, template_text
-from repro.report.table import build_table
 from repro.results import Archive, Measurement, publish
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -26,14 +26,20 @@ ERRORS = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded
 pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium")
 
 
+@contextmanager
+def opened(folder: Path, text: str, name: str = "page.html") -> Iterator[Page]:
+    """Open a page in the browser; at the end it must have logged nothing."""
+    (folder / name).write_text(text, encoding="utf-8")
+    with Page(folder / name) as page:
+        yield page
+        assert not {one["method"] for one in page.events} & ERRORS
+
+
 @pytest.fixture
 def page(tmp_path: Path, experiment: Experiment, records: list[Measurement]) -> Iterator[Page]:
-    found = [replace(record, scale="demo") for record in records]
-    section = build_section(build_table(experiment, found, "demo"), found)
-    file = tmp_path / "report.html"
-    file.write_text(html_report(Document("demo", "A warning.", (section,), ())), encoding="utf-8")
-    with Page(file) as opened:
-        yield opened
+    section = section_of(experiment, records, "demo")
+    with opened(tmp_path, html_report(Document("demo", "A warning.", (section,), ()))) as page:
+        yield page
 
 
 def width_at(page: Page, width: int) -> int:
@@ -58,7 +64,6 @@ FIRST_COLUMN = (
 
 def test_nothing_is_logged_or_requested(page):
     assert page.evaluate("document.title")
-    assert not {one["method"] for one in page.events} & ERRORS
     urls = [
         one["params"]["request"]["url"]
         for one in page.events
@@ -179,12 +184,9 @@ LINES = "[...document.querySelectorAll('.curves polyline')].map(one => one.datas
 @pytest.fixture
 def compared(tmp_path: Path) -> Iterator[Page]:
     """Three runs side by side, on a page that needs no other file."""
-    file = tmp_path / "compare.html"
     tests = {FIRST: {"test/bleu": {SECOND: 0.25}}}
-    file.write_text(comparison_page(THREE, NAMES, tests), encoding="utf-8")
-    with Page(file) as opened:
-        yield opened
-        assert not {one["method"] for one in opened.events} & ERRORS
+    with opened(tmp_path, comparison_page(THREE, NAMES, tests), "compare.html") as page:
+        yield page
 
 
 def test_runs_stand_side_by_side(compared):
@@ -205,11 +207,9 @@ def test_runs_stand_side_by_side(compared):
 def test_runs_that_differ_in_their_seed_share_a_color(tmp_path):
     labels = ("a=1, seed=1", "a=1, seed=2", "a=2, seed=1")
     runs = [{**one, "label": label} for one, label in zip(THREE, labels, strict=True)]
-    file = tmp_path / "compare.html"
-    file.write_text(comparison_page(runs, NAMES, {}), encoding="utf-8")
     looks = "[...document.querySelectorAll('.legend polyline')].map(one => one.getAttribute('%s'))"
     ticks = "[...document.querySelectorAll('.curves text:not(.end)')].map(one => one.textContent)"
-    with Page(file) as page:
+    with opened(tmp_path, comparison_page(runs, NAMES, {})) as page:
         colors, dashes = page.evaluate(looks % "style"), page.evaluate(looks % "stroke-dasharray")
         assert page.evaluate(ticks) == ["1", "2", "epoch"]
     assert colors[0] == colors[1] != colors[2]
@@ -266,14 +266,12 @@ def test_all_runs_are_sorted_filtered_and_grouped(tmp_path):
         )  # fmt: skip
         publish(tmp_path, record)
     publish(tmp_path, replace(RECORD, run_id="other", scale="small"))
-    file = tmp_path / "demo" / "runs.html"
     for scale, paged in (("demo", '["r0"]'), ("small", "[]")):
         (tmp_path / scale / "pages").mkdir()
         (tmp_path / scale / "pages" / "list.js").write_text(f"addPages({paged});")
-    file.write_text(list_page(Archive(tmp_path, "demo")), encoding="utf-8")
     rows = "[...document.getElementById('table').tBodies[0].rows].map(r => %s)"
     names, values = rows % "r.cells[0].textContent", rows % "r.cells[1].textContent"
-    with Page(file) as page:
+    with opened(tmp_path / "demo", list_page(Archive(tmp_path, "demo"))) as page:
         assert sorted(page.evaluate(names)) == ["2 seeds", "other", "r2"]
         expected = ["9.00", "20.00", "21.00 ± 1.41"]
         for shown in (expected, expected[::-1]):
@@ -294,7 +292,6 @@ def test_all_runs_are_sorted_filtered_and_grouped(tmp_path):
         enter(page, "words", "beam_size=5")
         assert page.evaluate(names) == []
         assert width_at(page, 390) <= 390
-        assert not {one["method"] for one in page.events} & ERRORS
 
 
 def test_an_address_names_the_run_to_show_among_all_runs(tmp_path):
@@ -302,7 +299,7 @@ def test_an_address_names_the_run_to_show_among_all_runs(tmp_path):
         publish(tmp_path, replace(RECORD, run_id=f"r{seed}", seed=seed))
     file = tmp_path / "demo" / "runs.html"
     file.write_text(list_page(Archive(tmp_path, "demo")), encoding="utf-8")
-    with Page(file) as page:
+    with Page(file) as page:  # it logs that there is no list of the runs that have pages
         assert not page.evaluate("document.getElementById('r1')")
         page.evaluate("location.hash = 'r1'; dispatchEvent(new Event('hashchange'))")
         assert page.evaluate("document.querySelector('tr[aria-current]').id") == "r1"
@@ -330,20 +327,11 @@ def test_a_slider_chooses_among_computed_values(tmp_path):
 
 
 def test_a_verdict_is_a_filter_of_the_claims(tmp_path, experiment):
-    claim = Claim("claim", "A claim.", "§1", "table9", order=Order(better=["a"], than=["b"]))
-    kinds = (Verdict.HOLDS, Verdict.HOLDS, Verdict.FAILS)
-    rows = tuple(Judged("paper2020", claim, experiment, one, one) for one in kinds)
-    papers = (
-        ClaimsOfPaper("paper2020", "", rows, ()),
-        ClaimsOfPaper("other2021", "", rows[:1], ()),
-    )
-    document = Document("full", "", (), (), claims=papers)
-    file = tmp_path / "report.html"
-    file.write_text(html_report(document), encoding="utf-8")
+    papers = ((Verdict.HOLDS, Verdict.HOLDS, Verdict.FAILS), (Verdict.HOLDS,))
     shown = "document.querySelectorAll('.margins tr[data-verdict]:not([hidden])').length"
     button = "document.querySelector('.filter [data-verdict=%s]').click()"
     papers_shown = "document.querySelectorAll('.judged:not([hidden])').length"
-    with Page(file) as page:
+    with opened(tmp_path, html_report(document_of(experiment, *papers))) as page:
         counts = [(page.evaluate(shown), page.evaluate(papers_shown))]
         for name in ("holds", "fails", "fails"):
             page.evaluate(button % name)
@@ -353,13 +341,8 @@ def test_a_verdict_is_a_filter_of_the_claims(tmp_path, experiment):
 
 @pytest.mark.parametrize("width", [390, 1000, 1400])
 def test_a_long_claim_is_wrapped(tmp_path, experiment, width):
-    order = Order(better=["a"], than=["b"])
-    claim = Claim("claim", "A claim of many words. " * 9, "§1", "table9", order=order)
-    rows = (Judged("paper2020", claim, experiment, Verdict.HOLDS, Verdict.HOLDS),)
-    document = Document("full", "", (), (), claims=(ClaimsOfPaper("paper2020", "", rows, ()),))
-    file = tmp_path / "report.html"
-    file.write_text(html_report(document), encoding="utf-8")
-    with Page(file) as page:
+    document = document_of(experiment, (Verdict.HOLDS,), text="A claim of many words. " * 9)
+    with opened(tmp_path, html_report(document)) as page:
         width_at(page, width)
         cell = "document.querySelector('.margins tbody th')"
         assert page.evaluate(f"{cell}.scrollWidth <= {cell}.clientWidth")
@@ -368,10 +351,7 @@ def test_a_long_claim_is_wrapped(tmp_path, experiment, width):
 def test_pages_of_runs_share_a_style_and_a_script(tmp_path):
     for name in (STYLE, CHARTS):
         (tmp_path / name).write_text(template_text(name), encoding="utf-8")
-    file = tmp_path / "run.html"
-    file.write_text(html_run(RECORD, THREE[0], {}), encoding="utf-8")
-    with Page(file) as page:
-        assert not {one["method"] for one in page.events} & ERRORS
+    with opened(tmp_path, html_run(RECORD, THREE[0], {})) as page:
         assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
         assert page.evaluate(LINES) == [FIRST]
 

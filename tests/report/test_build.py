@@ -21,7 +21,6 @@ def known(experiment, figure_experiment, know):
 @pytest.fixture
 def archive(tmp_path, known, records, make_record, filled):
     """The results of one table and one figure, both made up."""
-    demo = [replace(record, scale="demo") for record in records]
     run = make_record(run_id="abc", scale="demo", value=80.0, **FIGURE_RECORD)
     found = [
         {"tokens": ["a"], "probability": 0.75, "steps": [0.75, 1.0]},
@@ -32,7 +31,7 @@ def archive(tmp_path, known, records, make_record, filled):
     run_folder(tmp_path, "demo", "abc").write_hypotheses(rows)
     export_figure_data(Archive(tmp_path, "demo"), known["paper2020/figure9"], [run])
     shutil.rmtree(tmp_path / "demo" / "runs")
-    return filled(tmp_path, "demo", {"paper2020/table9": demo, "paper2020/figure9": [run]})
+    return filled(tmp_path, "demo", {"paper2020/table9": records, "paper2020/figure9": [run]})
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from sections import section_of
 
 from repro.config.experiment import Column, Experiment, ScalePlan, Tuning
 from repro.report.breakdown import tuning_grid, tuning_remarks
-from repro.report.document import build_section
 from repro.report.table import build_table, chosen_records
 from repro.results import Measurement
 
@@ -112,7 +112,7 @@ def test_the_report_shows_the_whole_grid_and_what_is_missing(tuned, grid):
     remarks = tuning_remarks(tuned, grid, "full")
     assert "chosen for each cell by dev/uas of the first seed among 0.1, 0.2, 0.4" in remarks[0]
     assert remarks[1] == "Not every value of the grid has been run for: 1 / b / avg."
-    section = build_section(build_table(tuned, grid, "full"), grid)
+    section = section_of(tuned, grid)
     assert set(remarks) <= set(section.notes)
     assert shown in section.details
     assert tuning_grid(tuned, [], "full") is None

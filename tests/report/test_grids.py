@@ -1,15 +1,15 @@
-from collections.abc import Sequence
 from dataclasses import replace
+
+from sections import section_of
 
 from repro.config.experiment import Column, Published
 from repro.report.breakdown import language_grids, runs_grid, summary_grid
-from repro.report.document import Document, build_section
+from repro.report.document import Document
 from repro.report.grid import NOT_COMPARABLE, Grid, table_grids
 from repro.report.render_html import html_report
 from repro.report.render_latex import latex_grid
 from repro.report.render_markdown import markdown_grid
 from repro.report.table import build_table
-from repro.results import Measurement
 
 
 def texts(grid: Grid) -> list[tuple[str, ...]]:
@@ -22,10 +22,6 @@ def titles(grid: Grid) -> list[str]:
 
 def best(grid: Grid) -> list[list[int]]:
     return [[n for n, cell in enumerate(row.cells) if cell.best] for row in grid.rows]
-
-
-def at_demo(records: Sequence[Measurement]) -> list[Measurement]:
-    return [replace(record, scale="demo") for record in records]
 
 
 def test_at_full_scale_ours_stands_beside_the_papers(experiment, records):
@@ -44,7 +40,7 @@ def test_at_full_scale_ours_stands_beside_the_papers(experiment, records):
 
 
 def test_below_full_scale_the_papers_values_stand_apart(experiment, records):
-    ours, paper = table_grids(build_table(experiment, at_demo(records), "demo"))
+    ours, paper = table_grids(build_table(experiment, records, "demo"))
     assert {column.role for column in ours.columns} == {"label", "measured"}
     assert {column.role for column in paper.columns} == {"label", "published"}
     assert ours.title == "measured, demo scale"
@@ -77,18 +73,17 @@ def test_the_best_ratio_is_marked_at_the_digits_of_ratios(experiment, make_recor
 
 
 def test_columns_without_a_value_are_left_out_and_named(experiment, records):
-    some = [record for record in at_demo(records) if record.column == "avg"]
+    some = [record for record in records if record.column == "avg"]
     table = build_table(experiment, some, "demo")
     for grid in table_grids(table):
         assert titles(grid) == ["output α", "attention α", "avg"]
-    notes = build_section(build_table(experiment, some, "demo"), some).notes
-    assert notes[0] == "No value at this scale: ens."
+    assert section_of(experiment, some, "demo").notes[0] == "No value at this scale: ens."
 
 
 def test_without_published_values_there_is_one_grid(experiment, records):
     alone = replace(experiment, published=Published())
-    for scale, found in [("full", records), ("demo", at_demo(records))]:
-        (grid,) = table_grids(build_table(alone, found, scale))
+    for scale in ("full", "demo"):
+        (grid,) = table_grids(build_table(alone, records, scale))
         assert [column.role for column in grid.columns] == ["label"] * 2 + ["measured"] * 2
 
 
@@ -156,12 +151,9 @@ def test_every_run_is_listed(experiment, records):
 
 
 def test_a_table_is_cut_where_its_labels_and_values_together_are_too_wide(experiment, records):
-    demo = at_demo(records)
-    assert (
-        len(build_section(build_table(experiment, demo, "demo"), demo).parts) == 2
-    )  # beside each other
+    assert len(section_of(experiment, records, "demo").parts) == 2  # beside each other
     long = Published(other_rows={"o" * 110: {"avg": 1.0, "ens": 96.0}})
-    section = build_section(build_table(replace(experiment, published=long), demo, "demo"), demo)
+    section = section_of(replace(experiment, published=long), records, "demo")
     assert section.stacked
     assert [titles(ours) for ours, _ in section.parts] == [
         ["output α", "attention α", "avg"],
@@ -171,15 +163,14 @@ def test_a_table_is_cut_where_its_labels_and_values_together_are_too_wide(experi
 
 def test_below_full_scale_the_corpora_stand_below_the_titles(experiment, records):
     some = [
-        replace(one, corpus="multi30k" if one.column == "ens" else one.corpus)
-        for one in at_demo(records)
+        replace(one, corpus="multi30k" if one.column == "ens" else one.corpus) for one in records
     ]
     ours, paper = table_grids(build_table(experiment, some, "demo"))
     assert ours.corpora == [("corpus", 1), ("", 1), ("made-up", 1), ("multi30k", 1)]
     assert not paper.corpora
     (full,) = table_grids(build_table(experiment, records, "full"))
     assert not full.corpora
-    section = build_section(build_table(experiment, some, "demo"), some)
+    section = section_of(experiment, some, "demo")
     assert "multi30k" in latex_grid(ours)
     assert "*multi30k*" in markdown_grid(ours)
     page = html_report(Document("demo", "", (section,), ()))

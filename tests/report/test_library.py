@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -207,9 +206,8 @@ def test_measured_neighbors_keep_their_banner(
     tmp_path, computed, experiment, records, filled, know
 ):
     know(computed, experiment)
-    demo = [replace(record, scale="demo") for record in records]
     export_figure_data(Archive(tmp_path, "demo"), computed, origin=ORIGIN)
-    found = document.build_document(filled(tmp_path, "demo", {experiment.name: demo}))
+    found = document.build_document(filled(tmp_path, "demo", {experiment.name: records}))
     assert found.banner
     banners = {section.experiment.name: section.banner for section in found.sections}
     assert banners[computed.name] == ""

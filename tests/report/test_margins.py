@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from sections import claim_about
 
-from repro.config.claims import Bound, Claim, Order
+from repro.config.claims import Bound, Order
 from repro.config.experiment import Experiment
 from repro.report.claims import ClaimsOfPaper, Judged, Verdict
 from repro.report.contrasts import Contrast, Outcome, Side
@@ -22,11 +23,11 @@ def judged(
     error: float | None = None,
     verdict: Verdict = Verdict.HOLDS,
 ) -> Judged:
-    kind = {Order: "order", Bound: "bound"}[type(predicate)]
-    claim = Claim("claim", "A claim.", "§1", "table9", **{kind: predicate})  # type: ignore[arg-type]
     one = Contrast("avg", Side("{}", right + margin), Side("{}", right), 2, margin, error, 4.0, 3)
     outcome = Outcome(0.01, 0.99, 3, one)
-    return Judged("paper2020", claim, experiment, verdict, verdict, (outcome,), outcome)
+    return Judged(
+        "paper2020", claim_about(predicate), experiment, verdict, verdict, (outcome,), outcome
+    )
 
 
 def drawn(*claims: Judged, generated: bool = False) -> Sequence[Margin]:

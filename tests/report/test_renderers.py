@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from measured import made_up_table
+from sections import document_of, section_of
 
 from repro.config.claims import Claim, Order, Reference
 from repro.config.experiment import Axis, Column, Experiment, Published
@@ -70,14 +71,9 @@ def document(section: Section, scale: str = "full") -> Document:
     return Document(scale, section.banner, (section,), (absent,))
 
 
-def at_demo(experiment: Experiment, records: list[Measurement]) -> Section:
-    demo = [replace(record, scale="demo") for record in records]
-    return build_section(build_table(experiment, demo, "demo"), demo)
-
-
 @pytest.fixture
 def section(experiment: Experiment, records: list[Measurement]) -> Section:
-    return build_section(build_table(experiment, records, "full"), records)
+    return section_of(experiment, records)
 
 
 @pytest.fixture
@@ -95,7 +91,7 @@ def hostile(make_record: Make) -> Section:
     names = ("run_id", "row", "column", "signature", "corpus", "commit", "device", "versions")
     record = make_record(**dict.fromkeys(names, HOSTILE))
     language = replace(record, metric=f"test/accuracy/{HOSTILE.replace('/', '')}")
-    return build_section(build_table(experiment, [record, language], "full"), [record, language])
+    return section_of(experiment, [record, language])
 
 
 def test_changed_settings_are_part_of_the_command_and_the_first_note(experiment, records):
@@ -122,13 +118,13 @@ def test_html_shows_numbers_provenance_and_command(section):
 
 def test_a_single_seed_has_no_spread(experiment, records):
     alone = replace(experiment, seeds=[1])
-    facts = dict(build_section(build_table(alone, records, "full"), records).facts)
+    facts = dict(section_of(alone, records).facts)
     assert facts["cells"] == "one run, seed 1; — without runs"
 
 
 def test_counts_of_runs_and_divergence_are_explained_in_every_format(experiment, records):
     diverged = [replace(one, diverged=one.run_id == "b3") for one in records]
-    one = build_section(build_table(experiment, diverged, "full"), diverged)
+    one = section_of(experiment, diverged)
     assert one.table.rows[1].cells[0].text == "42.00 ± 1.41 (2/3)‡"
     assert one.table.rows[0].cells[0].text == "52.00 ± 1.00"
     assert one.signs == (
@@ -139,12 +135,12 @@ def test_counts_of_runs_and_divergence_are_explained_in_every_format(experiment,
         assert "n of the N seeds of the column have been run" in text
         assert "the training diverged: b3" in text
     whole = [one for one in records if one.row == "1 / a"]
-    assert build_section(build_table(experiment, whole, "full"), whole).signs == ()
+    assert section_of(experiment, whole).signs == ()
 
 
 def test_a_collapsed_seed_is_explained_and_all_seeds_are_shown_on_hovering(experiment, records):
     fallen = [replace(one, value=12.0) if one.run_id == "a2" else one for one in records]
-    one = build_section(build_table(experiment, fallen, "full"), fallen)
+    one = section_of(experiment, fallen)
     assert "(1 / a, avg)" in " ".join(one.signs)
     assert 'title="seed 1: 51.00\nseed 2: 12.00\nseed 3: 53.00"' in html_report(document(one))
     assert "\\P{}" in latex_table(one)
@@ -152,7 +148,7 @@ def test_a_collapsed_seed_is_explained_and_all_seeds_are_shown_on_hovering(exper
 
 def test_at_most_three_notes_are_visible_and_explanations_of_signs_come_first(experiment, records):
     notes = [f"Note {number}." for number in range(5)]
-    one = build_section(build_table(replace(experiment, notes=notes), records, "full"), records)
+    one = section_of(replace(experiment, notes=notes), records)
     visible, folded = one.remarks
     assert visible == (
         "(n/N): only n of the N seeds of the column have been run with one version of the code.",
@@ -168,7 +164,7 @@ def test_at_most_three_notes_are_visible_and_explanations_of_signs_come_first(ex
 
 def test_figures_that_are_not_drawn_do_not_count(section, figure_experiment, make_record):
     run = make_record(column="dev", metric="dev/accuracy")
-    figure = build_section(build_table(figure_experiment, [run], "full"), [run])
+    figure = section_of(figure_experiment, [run])
     both = replace(document(section), sections=(section, figure))
     assert both.summary.startswith("1 of 3 tables and figures")
     assert both.papers[0].coverage.startswith("1 artefact ")
@@ -244,7 +240,7 @@ def test_html_rows_have_as_many_cells_as_the_head(section):
 
 
 def test_below_full_scale_every_page_warns_and_shows_no_difference(experiment, records):
-    demo = at_demo(experiment, records)
+    demo = section_of(experiment, records, "demo")
     texts = {
         "html": html_report(document(demo, "demo")),
         "md": markdown_table(demo),
@@ -266,7 +262,7 @@ def test_wide_tables_share_their_columns_with_the_published_values(
     experiment, records, monkeypatch
 ):
     monkeypatch.setattr("repro.report.document.NARROW", 10)
-    page = html_report(document(at_demo(experiment, records), "demo"))
+    page = html_report(document(section_of(experiment, records, "demo"), "demo"))
     assert '<tbody class="muted">' in page
     assert 'class="scroll muted"' not in page
 
@@ -337,7 +333,7 @@ def wide(make_record: Callable[..., Measurement]) -> Section:
     rows = [Axis("attention", {"oscarmax (as published)": []})]
     experiment = made_up_table(rows=rows, columns=columns, seeds=[1])
     found = [make_record(row="oscarmax (as published)", column=one.name) for one in columns]
-    return build_section(build_table(experiment, found, "full"), found)
+    return section_of(experiment, found)
 
 
 def test_wide_latex_tables_are_cut_at_groups(wide):
@@ -415,17 +411,10 @@ def test_claims_come_first_and_hostile_text_stays_text(section):
 
 
 def test_papers_without_a_measured_claim_come_last_in_one_line(section):
-    claim = Claim("claim", "A claim.", "§1", "table9", order=Order(better=["a"], than=["b"]))
-    rows = [
-        Judged("p", claim, section.experiment, v, v) for v in (Verdict.HOLDS, Verdict.NOT_MEASURED)
-    ]
-    papers = (
-        ClaimsOfPaper("aa2019", "", (), (rows[1],)),
-        ClaimsOfPaper("bb2020", "", (rows[0],), ()),
-    )
-    page = html_report(Document("full", "", (), (), claims=papers))
+    papers = ((Verdict.NOT_MEASURED,), (Verdict.HOLDS,))
+    page = html_report(document_of(section.experiment, *papers))
     parts = page.split('<div class="judged">')[1:]
-    assert [("<h3>" in one, "Aa2019" in one) for one in parts] == [(True, False), (False, True)]
+    assert [("<h3>" in one, "Paper0" in one) for one in parts] == [(True, False), (False, True)]
 
 
 def test_only_models_other_than_the_papers_are_a_warning():

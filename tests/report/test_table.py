@@ -76,8 +76,7 @@ def test_other_rows_have_published_values_only(experiment, records):
 
 
 def test_nothing_is_comparable_below_full_scale(experiment, records):
-    demo = [replace(record, scale="demo") for record in records]
-    table = build_table(experiment, demo, "demo")
+    table = build_table(experiment, records, "demo")
     assert not table.comparable
     assert table.rows[0].cells[0].published == 51.25
     assert {c.difference for row in table.rows for c in row.cells} == {None}
@@ -204,8 +203,7 @@ def test_no_difference_is_printed_where_another_measure_is_published(departing, 
 
 
 def test_below_full_scale_no_departure_is_marked(departing, records):
-    demo = [replace(record, scale="demo") for record in records]
-    rows = build_table(departing, demo, "demo").rows
+    rows = build_table(departing, records, "demo").rows
     assert {cell.marks for row in rows for cell in row.cells} == {""}
 
 

@@ -6,8 +6,9 @@ import pytest
 from made_up import record
 from measured import made_up_table
 from scipy import stats
+from sections import claim_about
 
-from repro.config.claims import Bound, Claim, Order, Predicate, Spread
+from repro.config.claims import Bound, Order, Predicate, Spread
 from repro.config.experiment import Axis, Column, Experiment, ScalePlan
 from repro.report.claims import Judged, Verdict, claims_by_paper, judge
 from repro.report.table import MeasuredCells
@@ -40,11 +41,11 @@ def judged(
     of: Experiment | None = None,
     metric: str = "test/accuracy",
 ) -> Judged:
+    """Judge at the only scale of an experiment, whose values are those of one metric or records."""
     shown = of or experiment()
-    kind = {Order: "order", Bound: "bound", Spread: "spread"}[type(predicate)]
-    claim = Claim("claim", "A claim.", "§1", "table9", **{kind: predicate})
+    (scale,) = shown.scales
     records = values if isinstance(values, list) else records_of(values, metric)
-    return judge("paper2020", claim, shown, MeasuredCells(shown, "demo", records))
+    return judge("paper2020", claim_about(predicate), shown, MeasuredCells(shown, scale, records))
 
 
 def exact(**means: float) -> Values:
@@ -159,11 +160,7 @@ def test_a_baseline_far_below_the_papers_decides_neither_way(measured, decided, 
     of = experiment()
     of.scales, of.baseline = {"small": ScalePlan()}, "b"
     of.published.rows = {"b": {"x": 50.0}}
-    records = [
-        replace(one, scale="small") for one in records_of(exact(a=measured + better, b=measured))
-    ]
-    claim = Claim("claim", "A claim.", "§1", "table9", order=A_BEATS_B)
-    result = judge("paper2020", claim, of, MeasuredCells(of, "small", records))
+    result = judged(A_BEATS_B, exact(a=measured + better, b=measured), of)
     answer = Verdict.HOLDS if better > 0 else Verdict.FAILS
     assert result.verdict is (answer if decided else Verdict.UNDECIDED)
     assert bool(result.reason) is not decided
@@ -190,7 +187,7 @@ def test_a_scale_is_judged_by_the_columns_that_it_plans():
 
 
 def test_claims_without_a_predicate_are_not_unmeasured_ones():
-    claim, of = Claim("claim", "A claim.", "§1", "table9", as_published="as printed"), experiment()
+    claim, of = claim_about(order=None, as_published="as printed"), experiment()
     result = judge("paper2020", claim, of, MeasuredCells(of, "demo", []))
     assert result.verdict is Verdict.NO_PREDICATE
     (paper,) = claims_by_paper([result])
@@ -423,9 +420,7 @@ def test_claims_without_a_verdict_say_why_in_different_words():
     of.published.rows = {"b": {"x": 61.0}}
 
     def word(values: Values) -> str:
-        records = [replace(one, scale="small") for one in records_of(values)]
-        claim = Claim("claim", "A claim.", "§1", "table9", order=A_BEATS_B)
-        result = judge("paper2020", claim, of, MeasuredCells(of, "small", records))
+        result = judged(A_BEATS_B, values, of)
         assert result.verdict is (Verdict.UNDECIDED if values else Verdict.NOT_MEASURED)
         return result.word
 
