@@ -1,9 +1,11 @@
 import io
+import json
 import math
 import re
 from collections.abc import Mapping
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -67,104 +69,14 @@ def lattice_row(**changes: Any) -> Row:
     return row | changes
 
 
-PAIR: Row = {"index": 0, "premise": ["a", "b"], "hypothesis": ["c"], "gold": "neutral"}
-PREMISES: Row = {
-    "index": 0,
-    "pairs": [{**PAIR, "panels": {"softmax": {"predicted": "neutral", "weights": [0.5, 0.5]}}}],
-}
-SENTENCES: Row = {
-    "index": 0,
-    "sentences": [
-        {
-            "index": 0,
-            "language": "a to b",
-            "source": ["a", "b"],
-            "gold": "c",
-            "separator": " ",
-            "panels": {
-                name: {"mapping": name, "output": ["c", "</s>"], "weights": [[0.5, 0.5]] * 2}
-                for name in ("fusedmax", "oscarmax")
-            },
-        }
-    ],
-}
-CURVES: Row = {
-    "metric": "dev/token_accuracy",
-    "curves": [
-        {"label": "output", "seed": seed, "x": [1.0, 2.0], "y": [5.0, 6.0 * seed]}
-        for seed in (1, 2)
-    ],
-}
+RESULTS = Path(__file__).parents[2] / "results"
+PATHS = sorted((RESULTS / "small" / "figures").glob("*/*.json"))
 ROWS: Mapping[str, Row] = {
-    "attention": attention_row(),
-    "lattice": lattice_row(),
-    "dependency_arcs": {
-        "index": 0,
-        "sentences": [
-            {
-                "index": 0,
-                "sentence": "s",
-                "words": ["a", "b"],
-                "gold": [0, 1],
-                "candidates": [{"heads": [0, 1], "weight": 0.5}, {"heads": [2, 0], "weight": 0.5}],
-            }
-        ],
-    },
-    "premise_attention": PREMISES,
-    "premise_attention_of_three": PREMISES,
-    "alignment_grids": {
-        "index": 0,
-        "pairs": [
-            {
-                **PAIR,
-                "panels": {
-                    "softmax": {
-                        "predicted": "neutral",
-                        "premise_to_hypothesis": [[1.0], [1.0]],
-                        "hypothesis_to_premise": [[0.25, 0.75]],
-                        "structures": {},
-                    }
-                },
-            }
-        ],
-    },
-    "forced_decoding": {
-        "index": 0,
-        "language": "a to b",
-        "source": ["a"],
-        "target": ["c", "</s>"],
-        "separator": " ",
-        "steps": [
-            {"probability": 0.5, "support": 2, "alternatives": [["c", 0.5], ["d", 0.5]]},
-            {"probability": 1.0, "support": 1, "alternatives": [["</s>", 1.0]]},
-        ],
-    },
-    "attention_to_summarized": SENTENCES,
-    "attention_to_two_summarized": SENTENCES,
-    "attention_to_translated": SENTENCES,
-    "attention_to_two_translated": SENTENCES,
-    "attention_to_six_translated": SENTENCES,
-    "longer_summary": SENTENCES,
-    "shorter_summary": SENTENCES,
-    "translations": SENTENCES,
-    "alpha_sweep": CURVES,
-    "accuracy_over_time": CURVES,
-    "gap_over_training": {
-        **CURVES,
-        "curves": [
-            {"label": "SGD", "seed": 1, "mapping": mapping, "x": [5, 9], "y": y, "attended": [2, 3]}
-            for mapping, y in (("softmax", [50.0, 61.5]), ("sparsemax", [40.0, 61.0]))
-        ],
-    },
-    "sparsity_over_training": {
-        "index": 0,
-        "epochs": [1, 2],
-        "trees": [[[2, 3]], [[1, 3]]],
-        "parents": [[[1.5, 3]], [[1.0, 3]]],
-    },
+    data["drawing"]: data["example"]
+    for data in (json.loads(path.read_text(encoding="utf-8")) for path in PATHS)
+    if data["record"] is not None
 }
-
-
+"""Committed data of each kind of figure that shows runs."""
 ATTENTION, LATTICE = figure_kind("attention"), figure_kind("lattice")
 KINDS = {type(kind): name for name, kind in figure_kinds().items() if name in ROWS}.values()
 """One kind of each class; the others differ in numbers only."""
