@@ -14,7 +14,7 @@ from repro.mappings import oscarmax
 from repro.report import Origin, build_report, document, export_figure_data
 from repro.report.figures import figure_kinds
 from repro.report.figures.kinds import NO_RUNS
-from repro.report.figures.library import DIGITS
+from repro.report.figures.library import DIGITS, polytopes, solver_race
 from repro.results import Archive, figure_path
 
 LIBRARY = {
@@ -131,6 +131,94 @@ def test_rounds_by_hand():
     )
 
 
+CORNER = 2 * ROUNDED
+"""Tolerance of a value and the corner that it is compared with, which are both rounded."""
+CONDITIONAL = ("vanilla", "away", "pairwise")
+
+
+def test_choices_by_hand():
+    """Scores (1, .7, -.2): the threshold of sparsemax is (1.7 - 1) / 2 = .35."""
+    shares = VALUES["polytopes"]["choices"]["shares"]
+    assert shares["argmax"] == [1, 0, 0]
+    np.testing.assert_allclose(shares["sparsemax"], [0.65, 0.35, 0], atol=CORNER)
+    weights = np.exp([1.0, 0.7, -0.2])
+    np.testing.assert_allclose(shares["softmax"], weights / weights.sum(), atol=CORNER)
+    corners = np.array(VALUES["polytopes"]["choices"]["corners"])
+    for name, share in shares.items():
+        np.testing.assert_allclose(
+            VALUES["polytopes"]["choices"]["solutions"][name], share @ corners, atol=CORNER
+        )
+
+
+def test_trees_by_hand():
+    """There are 3² rooted trees of three words.
+
+    Two trees differ in the head of the third word, with scores 1.2 and .9. All others are left
+    out, so that its marginals are the sparsemax of these: .65 and .35.
+    """
+    trees = VALUES["polytopes"]["trees"]
+    assert len({tuple(heads) for heads in trees["heads"]}) == 9
+    assert all(heads.count(0) == 1 for heads in trees["heads"])
+    mixed = {tuple(tree["heads"]): tree["weight"] for tree in trees["mixed"]}
+    assert mixed == {(0, 1, 2): 0.65, (0, 1, 1): 0.35}
+    at = {tuple(h): np.array(c) for h, c in zip(trees["heads"], trees["corners"], strict=True)}
+    solutions = trees["solutions"]
+    np.testing.assert_allclose(solutions["MAP"], at[0, 1, 2], atol=1e-9)
+    between = 0.65 * at[0, 1, 2] + 0.35 * at[0, 1, 1]
+    np.testing.assert_allclose(solutions["SparseMAP"], between, atol=CORNER)
+
+
+def test_marginals_by_enumeration():
+    trees = VALUES["polytopes"]["trees"]
+    scores = [
+        sum(polytopes.ARCS[head][word] for word, head in enumerate(heads, start=1))
+        for heads in trees["heads"]
+    ]
+    weights = np.exp(scores)
+    expected = weights / weights.sum() @ np.array(trees["corners"])
+    np.testing.assert_allclose(trees["solutions"]["marginal"], expected, atol=CORNER)
+
+
+def test_the_active_set_is_exact_and_sparse():
+    """Figure 2: it converges much faster, and to a much sparser solution."""
+    solvers = VALUES["solver_race"]["solvers"]
+    active = solvers["active set"]
+    assert active["distance"][-1] == 0
+    assert len(active["distance"]) < 100
+    for name in CONDITIONAL:
+        other = solvers[name]
+        assert len(other["distance"]) == solver_race.ITERATIONS
+        assert other["distance"][len(active["distance"])] > 1e-3
+        assert other["trees"][-1] > 3 * active["trees"][-1]
+    assert min(solvers[name]["distance"][-1] for name in CONDITIONAL) > 0
+
+
+def test_all_solvers_start_from_the_best_tree_and_never_get_worse():
+    starts = {history["distance"][0] for history in VALUES["solver_race"]["solvers"].values()}
+    assert len(starts) == 1
+    for history in VALUES["solver_race"]["solvers"].values():
+        assert history["trees"][0] == 1
+        assert (np.diff(history["distance"]) <= 1e-11).all()
+        assert (np.diff(history["trees"]) <= 1).all()
+
+
+def test_vanilla_is_slowest():
+    last = {name: VALUES["solver_race"]["solvers"][name]["distance"][-1] for name in CONDITIONAL}
+    assert last["pairwise"] < last["away"] < last["vanilla"]
+
+
+def test_every_solver_is_drawn_in_every_panel():
+    figure = LIBRARY["solver_race"].draw(VALUES["solver_race"])
+    for axes in figure.axes:
+        labels = {line.get_label() for line in axes.lines}
+        assert {"active set", "vanilla CG", "away-step CG", "pairwise CG"} <= labels
+        assert axes.get_xscale() == axes.get_yscale() == "log"
+    distance = figure.axes[0]
+    assert min(min(line.get_ydata()) for line in distance.lines) == solver_race.FLOOR
+    labels = [distance.yaxis.get_major_formatter()(value, 0) for value in (1.0, 0.01, 1e-8)]
+    assert labels == ["10⁰", "10⁻²", "10⁻⁸"]
+
+
 @pytest.mark.parametrize("name", LIBRARY)
 def test_values_survive_json_and_are_the_same_again(name):
     text = json.dumps(VALUES[name], allow_nan=False)
@@ -143,12 +231,16 @@ def test_values_survive_json_and_are_the_same_again(name):
     [
         ("entmax_curves", {"α = 1 (softmax)", "α = 1.25", "α = 1.5", "α = 2 (sparsemax)", "α = 4"}),
         ("max_operators", {"softmax", "sparsemax", "sq-pnorm-max, p = 1.5", "fusedmax, λ = 0.2"}),
+        ("polytopes", {"argmax", "sparsemax", "softmax", "MAP", "SparseMAP", "marginal"}),
     ],
 )
-def test_every_curve_is_named(name, labels):
-    axes = LIBRARY[name].draw(VALUES[name]).axes[0]
-    legend = axes.get_legend()
-    assert labels <= {text.get_text() for text in legend.get_texts()}
+def test_every_curve_and_solution_is_named(name, labels):
+    first, *others = LIBRARY[name].draw(VALUES[name]).axes
+    legend = first.get_legend()
+    texts = [text for axes in (first, *others) for text in axes.texts]
+    found = {text.get_text() for text in (legend.get_texts() if legend else texts)}
+    assert labels <= found
+    assert legend or labels == found
 
 
 def test_triangles_show_bounds_below_one_only():
@@ -212,9 +304,3 @@ def test_measured_neighbors_keep_their_banner(
     banners = {section.experiment.name: section.banner for section in found.sections}
     assert banners[computed.name] == ""
     assert "not comparable" in banners[experiment.name]
-
-
-def test_distances_are_labeled_as_powers_of_ten():
-    distance, _ = LIBRARY["solver_race"].draw(VALUES["solver_race"]).axes
-    labels = [distance.yaxis.get_major_formatter()(value, 0) for value in (1.0, 0.01, 1e-8)]
-    assert labels == ["10⁰", "10⁻²", "10⁻⁸"]
