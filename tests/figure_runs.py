@@ -5,7 +5,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from repro.report.figures import FigureRun, FigureRuns
+from repro.report.figures import Figure, FigureRun, FigureRuns
+from repro.report.figures.kinds import shown_examples
 from repro.results import RunFolder
 
 Row = dict[str, Any]
@@ -49,3 +50,10 @@ def runs_in(**folders: RunFolder) -> FigureRuns:
         for row, folder in folders.items()
     ]
     return FigureRuns("dev/accuracy", (), found, found)
+
+
+def chosen(
+    kind: Figure, kept: Mapping[str, Sequence[Row]], prefer: Sequence[str] = ()
+) -> list[int]:
+    """Indices of the examples that a figure shows of those that runs kept."""
+    return [one["index"] for one in shown_examples(kind.gather(runs_of(kept, prefer)))]

@@ -13,7 +13,7 @@ import matplotlib
 import matplotlib.image
 import numpy as np
 import pytest
-from figure_runs import runs_of
+from figure_runs import chosen
 from matplotlib.figure import Figure
 
 from repro.mappings import MAPPINGS
@@ -367,14 +367,15 @@ def test_the_longest_correct_source_of_thirty_is_chosen():
             index=index, source=["x"] * length, output=["a"], gold=gold, weights=weights
         )
 
-    def first(*rows: Row, prefer: tuple[str, ...] = ()) -> int:
-        return int(ATTENTION.gather(runs_of({"softmax": rows}, prefer))["index"])
-
-    assert first(kept(0, 10), kept(1, 30), kept(2, 31)) == 1
-    assert first(kept(0, 10), kept(1, 30, gold="b")) == 0
-    assert first(kept(5, 10), kept(4, 10)) == 4
-    assert first(kept(0, 40), kept(1, 33)) == 1
-    assert first(kept(0, 20), attention_row(index=1, source=[*"draw"]), prefer=("draw",)) == 1
+    for rows, index in (
+        ([kept(0, 10), kept(1, 30), kept(2, 31)], 1),
+        ([kept(0, 10), kept(1, 30, gold="b")], 0),
+        ([kept(5, 10), kept(4, 10)], 4),
+        ([kept(0, 40), kept(1, 33)], 1),
+    ):
+        assert chosen(ATTENTION, {"x": rows}) == [index]
+    rows = [kept(0, 20), attention_row(index=1, source=[*"draw"])]
+    assert chosen(ATTENTION, {"x": rows}, ["draw"]) == [1]
 
 
 def test_the_most_even_complete_set_with_gold_is_chosen():
@@ -385,14 +386,13 @@ def test_the_most_even_complete_set_with_gold_is_chosen():
         ]
         return lattice_row(index=index, lemma=lemma, gold=gold, hypotheses=found, **more)
 
-    def first(*rows: Row, prefer: tuple[str, ...] = ()) -> int:
-        return int(LATTICE.gather(runs_of({"softmax": rows}, prefer))["index"])
-
     even = kept(7, 0.5, 0.5)
     for other in (
         kept(0, 0.9, 0.1), kept(0, 1.0), kept(0, *[0.1] * 10), kept(9, 0.5, 0.5),
         kept(0, 0.34, 0.33, 0.33, gold="z"), kept(0, 0.25, 0.25, 0.25, 0.2, finite=False),
     ):  # fmt: skip
-        assert first(even, other) == first(other, even) == 7
-    assert first(even, kept(9, 0.25, 0.25, 0.25, 0.25)) == 9
-    assert first(even, kept(1, 1.0, lemma="draw"), prefer=("none", "draw")) == 1
+        for rows in ([even, other], [other, even]):
+            assert chosen(LATTICE, {"x": rows}) == [7]
+    assert chosen(LATTICE, {"x": [even, kept(9, 0.25, 0.25, 0.25, 0.25)]}) == [9]
+    named = kept(1, 1.0, lemma="draw")
+    assert chosen(LATTICE, {"x": [even, named]}, ["none", "draw"]) == [1]

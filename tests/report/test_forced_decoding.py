@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from figure_runs import runs_of
+from figure_runs import chosen
 
 from repro.report.figures.forced_decoding import COMPLETED, ZERO, ForcedDecoding
 from repro.results import ResultsError
@@ -30,10 +30,6 @@ def row(index: int, target: str, *steps: Row, source: str = "le ta@@ ble") -> Ro
         "index": index, "language": "fr to en", "source": source.split(), "separator": " ",
         "target": target.split(), "steps": list(steps),
     }  # fmt: skip
-
-
-def first(rows: list[Row], prefer: list[str]) -> int:
-    return int(FORCED.gather(runs_of({"x": rows}, prefer))["index"])
 
 
 CHOICE = step(0.25, 2, a=0.75, the=0.25)
@@ -100,9 +96,9 @@ def test_the_target_that_changes_most_is_shown():
     impossible = row(2, "the b x b", CHOICE, sure("b"), step(0.0, 2, a=0.5, b=0.5), sure("b"))
     long = row(4, "the b " * 9, *[CHOICE, sure("b")] * 9)
     rows = [plain, impossible, long, turns, PAPER]
-    assert first(rows, []) == 1
-    assert first(rows[:3], []) == 0
-    assert first([long, impossible], []) == 2
-    assert first([*rows, row(5, "a", sure("a"), source="Un autre .")], ["un autre"]) == 5
+    for found, index in ((rows, 1), (rows[:3], 0), ([long, impossible], 2)):
+        assert chosen(FORCED, {"x": found}) == [index]
+    other = row(5, "a", sure("a"), source="Un autre .")
+    assert chosen(FORCED, {"x": [*rows, other]}, ["un autre"]) == [5]
     with pytest.raises(ResultsError, match="kept no examples"):
-        first([], [])
+        chosen(FORCED, {"x": []})

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from figure_runs import runs_of
+from figure_runs import chosen, runs_of
 
 from repro.config.experiment import Axis, Drawing, load_experiment
 from repro.report import export_figure_data
@@ -36,12 +36,12 @@ def common_pairs(kept: Any) -> list[Row]:
     return choose_pairs(runs_of(kept), lambda pair: (0,), 9, "")["pairs"]
 
 
-def gather_premises(kept: Any, prefer: list[str], count: int) -> Row:
-    return Premises(count).gather(runs_of(kept, prefer))
+def gather_premises(kept: Any) -> Row:
+    return Premises(1).gather(runs_of(kept))
 
 
-def gather_alignment(kept: Any, prefer: list[str]) -> Row:
-    return Alignments().gather(runs_of(kept, prefer))
+def gather_alignment(kept: Any) -> Row:
+    return Alignments().gather(runs_of(kept))
 
 
 SHORT = attended(0, "a b", [0.5, 0.5])
@@ -69,7 +69,7 @@ def test_runs_that_cannot_be_joined_are_refused():
 
 
 def shown(kept: list[Row], prefer: list[str], count: int = 1) -> list[int]:
-    return [row["index"] for row in gather_premises({"x": kept}, prefer, count)["pairs"]]
+    return chosen(Premises(count), {"x": kept}, prefer)
 
 
 def test_the_longest_premise_that_every_run_is_right_about_is_shown():
@@ -100,14 +100,14 @@ def test_lines_stand_where_neighbors_differ():
 
 
 def test_the_remark_names_runs_and_mistakes():
-    row = gather_premises({"x": [UNKNOWN]}, [], 1)
+    row = gather_premises({"x": [UNKNOWN]})
     assert Premises(1).remark(row) == "The label of 'said 2' is not predicted by: x."
     assert "x: 1 of 4 words" in Premises(1).describe(row)
     assert row["runs"] == {"x": "x-1"}
 
 
 def test_strips_have_a_dot_at_zero_and_lines_where_weights_differ():
-    row = gather_premises({"x": [LONG], "y": [{**LONG, "weights": [0.2, 0.3, 0.5]}]}, [], 1)
+    row = gather_premises({"x": [LONG], "y": [{**LONG, "weights": [0.2, 0.3, 0.5]}]})
     axes = Premises(1).draw(row).axes[0]
     zeros, borders = axes.lines
     assert [*zip(zeros.get_xdata(), zeros.get_ydata(), strict=True)] == [(0.5, 0.5)]
@@ -160,7 +160,7 @@ THREE = {
 
 
 def test_alignments_show_cells_paths_and_matchings():
-    row = gather_alignment(THREE, [])
+    row = gather_alignment(THREE)
     figure = Alignments().draw(row)
     *maps, _ = figure.cells  # upper maps, then lower ones
     nonzero = [sum(w > 0 for line in one.weights for w in line) for one in maps]
@@ -184,7 +184,7 @@ def test_alignments_show_cells_paths_and_matchings():
 
 
 def test_columns_of_the_upper_grid_are_words_of_the_hypothesis():
-    figure = Alignments().draw(gather_alignment({"sequential": THREE["sequential"]}, []))
+    figure = Alignments().draw(gather_alignment({"sequential": THREE["sequential"]}))
     upper, lower, _ = figure.cells
     assert [[w > 0 for w in line] for line in upper.weights] == [
         [True, False],
@@ -203,9 +203,9 @@ def test_a_neutral_pair_that_fits_is_shown():
         aligned(3, ("a b c", "x y"), {}, predicted="entailment"),
         aligned(4, ("w " * 15, "x y"), {}),
     ]
-    assert gather_alignment({"x": rows}, [])["index"] == 1
-    assert gather_alignment({"x": rows}, ["X."])["index"] == 0
-    assert gather_alignment({"x": [rows[2], rows[3], rows[4]]}, [])["index"] == 2
+    assert chosen(Alignments(), {"x": rows}) == [1]
+    assert chosen(Alignments(), {"x": rows}, ["X."]) == [0]
+    assert chosen(Alignments(), {"x": [rows[2], rows[3], rows[4]]}) == [2]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_neutral_pair_that_fits_is_shown():
 def test_more_structures_than_are_drawn_are_counted(count, hidden):
     many = [{"weight": 0.125, "partners": [0, -1, 1]} for _ in range(count)]
     panel = {**MATCHED, "structures": {"premise_to_hypothesis": many}}
-    row = gather_alignment({"matching": [aligned(0, WORDS, panel)]}, [])
+    row = gather_alignment({"matching": [aligned(0, WORDS, panel)]})
     assert f"matching: the {hidden} not drawn." in Alignments().remark(row)
     assert len(Alignments().draw(row).axes[1].child_axes) == 6
 
@@ -224,7 +224,7 @@ def test_two_paths_are_drawn_and_the_others_counted():
     many = [{"weight": 0.25, "partners": [0, 1, 1]} for _ in range(4)]
     panel = {**MATCHED, "structures": dict.fromkeys(("premise_to_hypothesis",), many)}
     panel["structures"]["hypothesis_to_premise"] = [{"weight": 1.0, "partners": [0, 2]}]
-    row = gather_alignment({"sequential": [aligned(0, WORDS, panel)]}, [])
+    row = gather_alignment({"sequential": [aligned(0, WORDS, panel)]})
     lines = [
         [line for line in axes.lines if line.get_color() in PATHS]
         for axes in Alignments().draw(row).axes[:2]

@@ -1,12 +1,12 @@
 """Figures that show what several runs make of the same sentence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from figure_runs import runs_of
+from figure_runs import chosen, runs_of
 
 from repro.data.vocabulary import SINK
 from repro.prediction import AttentionMap, Prediction
@@ -40,16 +40,8 @@ def kept(index: int, source: str, output: str, gold: str = "x y", **changes: Any
 LONGER, SHORTER = figure_kind("longer_summary"), figure_kind("shorter_summary")
 
 
-def gather_sentences(kept: Any, prefer: Sequence[str], count: int, longest: int) -> Any:
-    return SentencePanels(count, longest).gather(runs_of(kept, prefer))
-
-
 def common(kept: Any) -> list[Sentence]:
     return shown_sentences(choose_sentences(runs_of(kept), lambda one: (one.row["index"],), 9, ""))
-
-
-def shown(found: Mapping[str, Any]) -> list[int]:
-    return [row["index"] for row in found["sentences"]]
 
 
 def runs(*outputs: str, names: Sequence[str] = ("fusedmax", "oscarmax", "softmax")) -> Any:
@@ -102,22 +94,22 @@ def test_the_longest_sources_that_fit_are_shown_once():
     rows = [
         kept(n, source, "p") for n, source in enumerate(["a", "b c", "b c", "d e f", "g h i j"])
     ]
-    assert shown(gather_sentences({"x": rows}, [], 3, 3)) == [3, 1, 0]
-    assert shown(gather_sentences({"x": rows[::-1]}, ["A!"], 2, 3)) == [0, 3]
+    assert chosen(SentencePanels(3, 3), {"x": rows}) == [3, 1, 0]
+    assert chosen(SentencePanels(2, 3), {"x": rows[::-1]}, ["A!"]) == [0, 3]
     long = kept(9, "k l m", "p " * 8)
-    assert shown(gather_sentences({"x": [*rows, long]}, [], 9, 3)) == [3, 1, 0, 9, 4]
+    assert chosen(SentencePanels(9, 3), {"x": [*rows, long]}) == [3, 1, 0, 9, 4]
 
 
 def test_the_longer_summary_is_where_fusedmax_says_most_more():
     found = runs("a a|a a a a|a a", "a|a a a|a a", "a|a|a a a")
-    assert shown(LONGER.gather(runs_of(found, []))) == [1]  # 4 - 3 = 2 - 1, the longer source
+    assert chosen(LONGER, found) == [1]  # 4 - 3 = 2 - 1, the longer source
     found = runs("a a|a a a|a a", "a|a a a|a a", "a|a|a a a")
-    assert shown(LONGER.gather(runs_of(found, []))) == [0]
+    assert chosen(LONGER, found) == [0]
 
 
 def test_the_shorter_summary_is_where_both_say_least():
     found = runs("a|a a|a", "a a|a a|a a a", "a a a|a a a a|a a")
-    assert shown(SHORTER.gather(runs_of(found, []))) == [1]
+    assert chosen(SHORTER, found) == [1]
     row = SHORTER.gather(runs_of(found, []))
     assert SHORTER.remark(row) == (
         "Words of the outputs: fusedmax 2, oscarmax 2, softmax 4. "
@@ -129,15 +121,15 @@ def test_a_figure_without_a_sentence_that_shows_its_point_says_so():
     found = runs("a|b|c", "a|b|c", "a|b|c", names=("fusedmax", "oscarmax", "sparsemax"))
     for kind in (LONGER, SHORTER):
         closest = kind.gather(runs_of(found))
-        assert shown(closest) == [2]  # the longest source
+        assert [one["index"] for one in closest["sentences"]] == [2]  # the longest source
         assert kind.remark(closest).startswith(NOT_SHOWN)
         preferred = kind.gather(runs_of(found, ["w w w"]))
-        assert (shown(preferred), preferred["sentences"][0][OWN]) == ([1], True)
+        assert [(one["index"], one[OWN]) for one in preferred["sentences"]] == [(1, True)]
         assert NOT_SHOWN not in kind.remark(preferred)
     longer = runs("a|a a a|a", "a|a|a", "a|a|a")
     for longest, index, said in ((3, 1, True), (2, 0, False)):  # with two, the longer does not fit
         kind = replace(LONGER, longest=longest)
-        assert shown(kind.gather(runs_of(longer))) == [index]
+        assert chosen(kind, longer) == [index]
         assert (NOT_SHOWN not in kind.remark(kind.gather(runs_of(longer)))) == said
 
 
@@ -154,10 +146,11 @@ def test_sentences_of_other_splits_are_shown_on_request_only():
         kept(0, "a b c", "p", gold="q"),
         kept(0, "d@@ e Φ .", "p", gold="x@@ y !", split="test"),
     ]
-    assert gather_sentences({"x": rows}, [], 2, 9)["sentences"][0][OWN] is False
-    assert shown(gather_sentences({"x": rows}, [], 2, 9)) == [0]
+    kind = SentencePanels(2, 9)
+    (shown,) = kind.gather(runs_of({"x": rows}))["sentences"]
+    assert (shown["index"], shown[OWN]) == (0, False)
     for name in ("DE φ", "XY!"):
-        both = gather_sentences({"x": rows, "y": rows[::-1]}, [name, "unheard of"], 2, 9)
+        both = kind.gather(runs_of({"x": rows, "y": rows[::-1]}, [name, "unheard of"]))
         assert [(one["split"], one[OWN]) for one in both["sentences"]] == [
             ("test", True), ("dev", False)
         ]  # fmt: skip
@@ -196,7 +189,8 @@ def test_texts_do_not_overlap_and_stay_inside(words, names):
         ]
         for name in names
     }
-    figure = SentencePanels(3, 24).draw(gather_sentences(rows, [], 3, 24))
+    kind = SentencePanels(3, 24)
+    figure = kind.draw(kind.gather(runs_of(rows)))
     found = boxes(figure)
     for number, one in enumerate(found):
         assert figure.bbox.x0 <= one.x0 <= one.x1 <= figure.bbox.x1
@@ -206,7 +200,7 @@ def test_texts_do_not_overlap_and_stay_inside(words, names):
 
 def test_panels_in_words():
     kind = SentencePanels(2, 9)
-    row = gather_sentences(runs("a|b|c", "a|b|d", "a|b|c"), [], 2, 9)
+    row = kind.gather(runs_of(runs("a|b|c", "a|b|d", "a|b|c")))
     assert "2 sentences. Nonzero weights: fusedmax: 4 of 14; oscarmax" in kind.describe(row)
     assert "oscarmax gives" not in kind.remark(row)
     assert "softmax below the least" in kind.remark(row)
@@ -215,8 +209,9 @@ def test_panels_in_words():
 def test_groups_of_oscarmax_have_bullets_and_no_lines_inside():
     line = [0.0, 0.3, 0.3, 0.4, 0.0]
     rows = {name: [kept(0, "a b c d e", "", weights=[line])] for name in ("fusedmax", "oscarmax")}
-    row = gather_sentences(rows, [], 1, 9)
-    figure = SentencePanels(1, 9).draw(row)
+    kind = SentencePanels(1, 9)
+    row = kind.gather(runs_of(rows))
+    figure = kind.draw(row)
     fused, oscar, _ = figure.axes
     for axes in (fused, oscar):
         zeros, borders = axes.lines[:2]
@@ -224,15 +219,15 @@ def test_groups_of_oscarmax_have_bullets_and_no_lines_inside():
         assert {x for x in borders.get_xdata() if x == x} == {1, 3, 4}
     assert [[*one.get_xdata()] for one in oscar.lines[2:]] == [[1.5, 2.5]]
     assert len(fused.lines) == 2
-    assert "bear the same bullet" in SentencePanels(1, 9).remark(row)
+    assert "bear the same bullet" in kind.remark(row)
 
 
 def test_repeated_words_are_bold():
     said, gold = "die al@@ te , al@@ te , die stadt", "die stadt die , la@@ st"
-    row = gather_sentences({"softmax": [kept(0, "a b", said, gold=gold)]}, [], 1, 9)
+    kind = SentencePanels(1, 9, repetitions=True)
+    row = kind.gather(runs_of({"softmax": [kept(0, "a b", said, gold=gold)]}))
     (sentence,) = shown_sentences(row)
     assert repeated_words(sentence.panels[0].words, sentence) == ["alte"]
-    kind = SentencePanels(1, 9, repetitions=True)
     axes = kind.draw(row).axes[0]
     bold = [label.get_text() for label in axes.get_yticklabels() if label.get_weight() == "bold"]
     assert bold == ["al@@", "te", "al@@", "te"]
@@ -243,8 +238,7 @@ def test_repeated_words_are_bold():
 def test_a_word_that_occurs_again_in_another_phrase_is_no_repetition():
     """Articles of a sentence recur; a phrase that is said twice is marked."""
     said, gold = "a man with a hat on a bench in a park", "the man on the bench wears a hat"
-    rows = {"softmax": [kept(0, "x y", said, gold=gold)]}
-    (sentence,) = shown_sentences(gather_sentences(rows, [], 1, 9))
+    (sentence,) = common({"softmax": [kept(0, "x y", said, gold=gold)]})
     assert repeated_words(sentence.panels[0].words, sentence) == []
     assert repeated_words(["a", "man", "saw", "a", "man"], sentence) == ["a", "man"]
 
@@ -268,19 +262,19 @@ def test_an_alignment_of_two_sentences_is_drawn_as_an_example():
 
 
 def test_four_panels_stand_two_by_two_where_four_are_too_wide():
-    words = " ".join(["word"] * 20)
-    rows = {name: [kept(0, words, "p q r")] for name in "abcd"}
-    *panels, _ = SentencePanels(1, 20).draw(gather_sentences(rows, [], 1, 20)).axes
+    def panels_of(names: str, words: int) -> list[Any]:
+        kind = SentencePanels(1, words)
+        rows = {name: [kept(0, "word " * words, "p q r")] for name in names}
+        return kind.draw(kind.gather(runs_of(rows))).axes[:-1]
+
+    panels = panels_of("abcd", 20)
     places = [
         (round(axes.get_position().x0, 3), round(axes.get_position().y0, 3)) for axes in panels
     ]
     assert len({x for x, _ in places}) == len({y for _, y in places}) == 2
     named = [bool(axes.get_xticklabels()) for axes in panels]
     assert named == [False, False, True, True]
-    wide = " ".join(["word"] * 28)
-    three = {name: [kept(0, wide, "p q r")] for name in "abc"}
-    *panels, _ = SentencePanels(1, 28).draw(gather_sentences(three, [], 1, 28)).axes
-    assert len({round(axes.get_position().x0, 3) for axes in panels}) == 1
+    assert len({round(axes.get_position().x0, 3) for axes in panels_of("abc", 28)}) == 1
 
 
 def test_dollar_signs_of_an_input_are_text():
@@ -314,8 +308,8 @@ def test_the_sentences_about_which_runs_differ_most_are_shown_first():
         "x": [kept(0, "a", "x y"), kept(1, "b", "x y"), kept(2, "c", "x y")],
         "y": [kept(0, "a", "x y"), kept(1, "b", "z"), kept(2, "c", "x z")],
     }
-    assert shown(Translations().gather(runs_of(found))) == [1, 2, 0]
-    assert shown(Translations().gather(runs_of(found, ["A"]))) == [0, 1, 2]
+    assert chosen(Translations(), found) == [1, 2, 0]
+    assert chosen(Translations(), found, ["A"]) == [0, 1, 2]
 
 
 def test_missing_words_are_blue_and_wrong_ones_red():

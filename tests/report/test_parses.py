@@ -3,7 +3,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from figure_runs import runs_of
+from figure_runs import chosen, runs_of
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from repro.report.figures.canvas import INK
@@ -23,11 +23,6 @@ def drawn(*rows: Row) -> Any:
 def told(*rows: Row) -> tuple[str, str]:
     kind, data = DependencyArcs(), {"sentences": rows}
     return kind.describe(data), kind.remark(data)
-
-
-def first(rows: list[Row], prefer: list[str]) -> int:
-    data = DependencyArcs().gather(runs_of({"SparseMAP": rows}, prefer))
-    return int(data["sentences"][0]["index"])
 
 
 def row(*candidates: tuple[list[int], float], index: int = 0, **changes: Any) -> Row:
@@ -75,8 +70,8 @@ def test_weights_whose_rounded_sum_exceeds_one_are_drawn():
 )  # fmt: skip
 def test_the_most_even_ambiguous_sentence_wins(others):
     for rows in ([AMBIGUOUS, *others], [*others, AMBIGUOUS]):
-        assert first(rows, []) == 0
-        assert first(rows, ["none", "s1"]) == 1
+        assert chosen(DependencyArcs(), {"x": rows})[0] == 0
+        assert chosen(DependencyArcs(), {"x": rows}, ["none", "s1"])[0] == 1
 
 
 def test_the_drawing_shows_arcs_words_and_weights():
@@ -173,9 +168,9 @@ def test_two_sentences_stand_below_each_other():
 
 def test_sentences_are_asked_for_by_their_words():
     other = row((GOLD, 1.0), words=["A", "b", "d"], index=1)
-    assert first([AMBIGUOUS, other], ["x", "a b d."]) == 1
+    assert chosen(DependencyArcs(), {"x": [AMBIGUOUS, other]}, ["x", "a b d."])[0] == 1
     with pytest.raises(ResultsError, match="kept no examples"):
-        first([], [])
+        chosen(DependencyArcs(), {"x": []})
 
 
 def test_a_history_without_numbers_of_trees_is_refused():
