@@ -3,6 +3,8 @@
 import doctest
 import re
 import subprocess
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -119,3 +121,21 @@ def test_make_names_the_artefacts_of_a_paper_for_an_unknown_one():
     assert found.returncode == 2
     assert "reproduce-peters2019-table1" in found.stderr
     assert "reproduce-malaviya2018-table1" not in found.stderr
+
+
+ROW = re.compile(r"^\| `(repro/\S+)\.py` \| (.+?) \|", re.MULTILINE)
+
+
+def test_the_way_of_a_number_is_short_and_its_functions_are_there():
+    """The files that the overview follows from a command to a cell of the report."""
+    text = (ROOT / "docs" / "overview.md").read_text(encoding="utf-8")
+    _, _, section = text.partition("## One number, from command to cell")
+    rows = ROW.findall(section.partition("\n## ")[0])
+    assert 20 <= len(rows) <= 25
+    for module, functions in rows:
+        found = import_module(module.replace("/", "."))
+        names = re.findall(r"`([\w.]+)`", functions)
+        assert names
+        for name in names:
+            named = attrgetter(name)(found)
+            assert callable(named) or isinstance(named, property)

@@ -1,12 +1,15 @@
-"""The committed reports show every figure whose runs are recorded, without any run folder."""
+"""The committed results: every figure of recorded runs, and commands that repeat the runs."""
 
 from pathlib import Path
 
 import pytest
 
+from repro.config.compose import compose_run
 from repro.config.experiment import list_experiments, load_experiment
+from repro.config.identity import flattened, settings, without_nuisance
 from repro.report.figures import read_figure_data
-from repro.results import Archive, figure_path
+from repro.results import Archive, Record, figure_path
+from repro.results.store import survey_records
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -32,3 +35,19 @@ def test_examples_of_figures_are_not_those_of_a_corpus():
         )
         parts = data.example.get("sentences") or data.example.get("pairs") or [data.example]
         assert {one["split"] for one in parts if "index" in one} <= {"own"}, path.name
+
+
+def test_the_command_of_a_record_composes_its_settings():
+    different: dict[str, Record] = {}
+    for scale in ("small", "subset", "full"):
+        records, refused = survey_records(RESULTS, scale)
+        assert refused == []
+        for record in records:
+            words = [word for word in record.overrides if not word.startswith("seed=")]
+            if words:
+                different.setdefault(" ".join(words), record)
+    assert len(different) > 50
+    for record in different.values():
+        composed = flattened(settings(compose_run(record.overrides)))
+        recorded = without_nuisance(record.config)
+        assert composed == flattened(recorded), record.run_id

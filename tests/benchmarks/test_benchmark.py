@@ -1,4 +1,4 @@
-"""A red gate stops the command; behind a green one every row is measured and written."""
+"""Behind a green gate every row is measured, in turn with its baseline, and written."""
 
 import csv
 from pathlib import Path
@@ -9,6 +9,7 @@ import torch
 from benchmarks import __main__ as command
 from benchmarks import accuracy, gate
 from benchmarks.rows import Shape, all_rows, target_for
+from benchmarks.timing import Timing, cpu_seconds, paired
 from repro.mappings import MAPPINGS
 
 QUICK = ["--threads", "1", "2", "--shapes", "4x4", "--seconds", "0"]
@@ -112,3 +113,27 @@ def test_a_row_that_a_kernel_refuses_is_named_and_the_others_are_measured(
     (path,) = tmp_path.glob("*/measurements.csv")
     (row,) = csv.DictReader(path.read_text("utf-8").splitlines())
     assert row["row"] == rows[0].name
+
+
+def test_passes_alternate_and_the_warm_up_does_not_count():
+    order = []
+    times = iter([100.0, 100.0, 3.0, 1.0, 4.0, 2.0, 9.0, 1.0])
+
+    def clock(work):
+        work()
+        return next(times, 0.0) or 5.0
+
+    timing = paired(lambda: order.append("a"), lambda: order.append("b"), clock, seconds=0.0)
+    assert order == ["a", "b"] * (1 + timing.rounds)
+    assert (timing.measured[0], timing.baseline[0]) == (3.0, 1.0)
+
+
+def test_the_ratio_is_the_median_over_rounds():
+    timing = Timing([3.0, 4.0, 9.0], [1.0, 2.0, 1.0])
+    assert timing.rounds == 3
+    assert timing.ratio == 3.0
+
+
+def test_more_time_means_more_rounds_up_to_a_limit():
+    rounds = [paired(int, int, cpu_seconds, seconds).rounds for seconds in (1e-9, 30.0)]
+    assert rounds[0] < rounds[1] == 300
