@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import groupby
 from statistics import fmean
 
-from repro.config.claims import Claim, Predicate, load_claims
+from repro.config.claims import Claim, load_claims
 from repro.config.experiment import Column, Experiment, load_experiment
 from repro.evaluation.metrics import metric_of
 from repro.report.cell import LEVEL, number_text, p_text, signed_text
@@ -199,59 +199,40 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
         absent = Verdict.NOT_MEASURED
         return Judged(paper, claim, experiment, absent, lacking or absent, reason=lacking)
     columns = measured if predicate.each else columns
-    groups, parts, shown = _by_metric(predicate, columns), [], []
-    for group in groups:
+    # A mean needs one unit: columns of a metric go together, those of several test sets, too.
+    groups, parts, shown = defaultdict[str, list[Column]](list), [], []
+    for one in columns:
+        groups[(predicate.metric or one.metric).partition("/")[2]].append(one)
+    for group in groups.values():
         if found := [one for one in group if one in measured]:
             test = tested(cells, predicate, found)
             assert test is not None
             shown.append(test)
             # The mean over some of the columns says nothing about the mean over all.
             parts.append(test if found == group else test._replace(p_true=1.0, p_false=1.0))
-    joint = every(parts, len(groups))
+    joint, some = every(parts, len(groups)), len(measured) < len(columns)
     small = "" if cells.scale == GENERATED_SCALE else _too_small(cells, measured)
-    verdict = Verdict.UNDECIDED if small else _verdict(joint)
-    if verdict is Verdict.UNDECIDED:
-        joint = next(one for one in shown if one.deciding is joint.deciding)
-    sizes = len(measured), len(columns), len(wanted)
-    word, reason = _explanation(verdict, joint, small, sizes)
-    agree = sum(one.true for one in by_column.values() if one), len(measured), len(wanted)
-    return Judged(paper, claim, experiment, verdict, word, tuple(shown), joint, reason, agree)
-
-
-def _verdict(joint: Outcome) -> Verdict:
-    if joint.p_false < LEVEL:
-        return Verdict.FAILS
-    return Verdict.HOLDS if joint.p_true < LEVEL else Verdict.UNDECIDED
-
-
-def _explanation(
-    verdict: Verdict, joint: Outcome, small: str, sizes: tuple[int, int, int]
-) -> tuple[str, str]:
-    """Return ``word`` and ``reason`` of a verdict, from columns measured, planned and claimed."""
-    measured, planned, wanted = sizes
-    one, undecided, some = joint.deciding, verdict is Verdict.UNDECIDED, measured < planned
-    reasons = [small, f"{measured} of {planned} columns measured" * some]
-    reasons += ["one seed"] * (undecided and joint.seeds < 2)
-    if not undecided:
+    reasons = [small, f"{len(measured)} of {len(columns)} columns measured" * some]
+    if not small and min(joint.p_true, joint.p_false) < LEVEL:
+        verdict = Verdict.FAILS if joint.p_false < LEVEL else Verdict.HOLDS
         word = f"{verdict}"
-    elif small:
-        word = "baseline too low"
-    elif some:
-        word = f"so far {'yes' if joint.true else 'no'}"
-    elif one.visible is None:
-        word = "one seed"
     else:
-        word = f"no difference seen (± {number_text(one.visible, one.digits)})"
-    coverage = f", {measured} of {wanted} columns" * (measured < wanted)
-    return f"{word}{coverage}", "; ".join(filter(None, reasons))
-
-
-def _by_metric(predicate: Predicate, columns: Sequence[Column]) -> list[list[Column]]:
-    """Group columns by metric, that of several test sets together; a mean needs one unit."""
-    found = defaultdict[str, list[Column]](list)
-    for one in columns:
-        found[(predicate.metric or one.metric).partition("/")[2]].append(one)
-    return [*found.values()]
+        verdict = Verdict.UNDECIDED
+        joint = next(one for one in shown if one.deciding is joint.deciding)
+        reasons += ["one seed"] * (joint.seeds < 2)
+        visible = joint.deciding.visible
+        if small:
+            word = "baseline too low"
+        elif some:
+            word = f"so far {'yes' if joint.true else 'no'}"
+        elif visible is None:
+            word = "one seed"
+        else:
+            word = f"no difference seen (± {number_text(visible, joint.deciding.digits)})"
+    word += f", {len(measured)} of {len(wanted)} columns" * (len(measured) < len(wanted))
+    agree = sum(one.true for one in by_column.values() if one), len(measured), len(wanted)
+    reason = "; ".join(filter(None, reasons))
+    return Judged(paper, claim, experiment, verdict, word, tuple(shown), joint, reason, agree)
 
 
 def _too_small(cells: MeasuredCells, columns: Sequence[Column]) -> str:
