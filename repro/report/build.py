@@ -114,13 +114,7 @@ def write_pages(
 ) -> None:
     """Write a page for each of some runs, one that compares them, and their list for RUNS_PAGE.
 
-    Other pages in the folder are deleted.
-
-    Args:
-        archive: all records.
-        document: the report, which says where runs are shown.
-        records: runs to write pages of.
-        folder: where to write them.
+    The report says where runs are shown. Other pages in the folder are deleted.
     """
     rows = _write_run_pages(archive, document, "report.html", records, folder)
     written = {f"{row['id']}.html" for row in rows}

@@ -93,12 +93,8 @@ class Grid:
     def parts(self, room: int, gap: int) -> list[list[int]]:
         """Split the columns into parts that fit on a line, without splitting groups that fit.
 
-        Args:
-            room: width of a line, in characters.
-            gap: width of the space between two columns, in characters.
-
-        Returns:
-            The positions of the columns of each part, those of the label columns first.
+        Widths of the line, ``room``, and of the ``gap`` between columns are in characters. The
+        result has the positions of the columns of each part, label columns first.
         """
         labels = [n for n, column in enumerate(self.columns) if column.role == "label"]
         widths = [

@@ -82,11 +82,8 @@ def comparison_page(
 ) -> str:
     """Render a page that compares runs side by side; the reader can add and remove runs.
 
-    Args:
-        runs: from :func:`compared_run`, with the ``group`` in which each is offered.
-        first: runs that are chosen at first.
-        tests: p-values by baseline, metric and run.
-        scale: scale of the report that the page is part of, if any.
+    Each of ``runs``, from :func:`compared_run`, has the ``group`` in which it is offered; those of
+    ``first`` are shown at first. ``tests`` are p-values by baseline, metric and run.
     """
     settings = [run["settings"] for run in runs]
     keys = {key for one in settings for key in one}

@@ -48,10 +48,7 @@ def html_report(
 ) -> str:
     """Render the report with its drawings; every text of a record is escaped.
 
-    Args:
-        document: the report.
-        addresses: where links to runs lead, by name of the run; others are not linked.
-        others: titles and addresses of other pages.
+    Runs without one of the ``addresses`` are not linked. ``others`` are titles and addresses.
     """
     addresses = addresses or {}
     # Drawings are inserted unescaped: this package made them and escaped all of their text.
@@ -97,13 +94,9 @@ def html_run(
 ) -> str:
     """Render the page of one run, which contains no text of a corpus but generated ones.
 
-    Args:
-        record: the run's record.
-        chart: its curves of training, if there are any.
-        artefacts: names of the artefacts that show it, by address.
-        paged: other runs that have pages, for links.
-        listed: whether there are a report, a list of all runs and a page that compares them.
-        example: drawing of an output and its attention, inserted unescaped.
+    ``artefacts`` are named by address, ``paged`` are the runs that links may lead to, ``listed``
+    says whether there are a list of all runs and a page that compares them. The drawing of an
+    ``example`` is inserted unescaped.
     """
     names = main_first(record.metrics, main_metric(record))
     metrics = [

@@ -34,12 +34,7 @@ Pairs = list[tuple[Measurement, Measurement]]
 
 
 class Comparer:
-    """Paired tests between runs of one scale, with a cache on disk.
-
-    Args:
-        results_dir: results folder, which contains run folders and the file of comparisons.
-        scale: scale of the runs.
-    """
+    """Paired tests between runs of one scale, with a cache on disk."""
 
     def __init__(self, results_dir: Path, scale: str) -> None:
         self._place = results_dir, scale

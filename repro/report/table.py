@@ -159,15 +159,8 @@ def build_table(
 ) -> Table:
     """Lay out the records of an experiment at one of its scales, in any order.
 
-    Args:
-        experiment: declares rows, columns, seeds and published values.
-        records: its measurements.
-        scale: the scale.
-        comparisons: paired tests of the cells against the baseline.
-        failed: rows and columns of the cells of which a run failed.
-
-    Returns:
-        A cell for every row and column, empty where no run is recorded.
+    There is a cell for every row and column, empty where no run is recorded. ``comparisons`` are
+    paired tests against the baseline, ``failed`` the rows and columns of cells that lack a run.
 
     Raises:
         ResultsError: the experiment lacks this scale.
