@@ -10,6 +10,13 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 
+def data_of(page: str) -> dict[str, Any]:
+    """Return the values for which a page has a script; none if it has no script of its own."""
+    found = re.search(r' id="data">(.*?)</script>', page, re.DOTALL)
+    data: dict[str, Any] = json.loads(found[1]) if found else {}
+    return data
+
+
 class Links(HTMLParser):
     """Addresses and targets of a page."""
 
@@ -19,8 +26,7 @@ class Links(HTMLParser):
         self.targets: set[str] = set()
         text = page.read_text(encoding="utf-8")
         self.feed(text)
-        data = re.search(r' id="data">(.*?)</script>', text, re.DOTALL)
-        self._add_runs(page, json.loads(data[1]).get("runs", ()) if data else ())
+        self._add_runs(page, data_of(text).get("runs", ()))
 
     def _add_runs(self, page: Path, runs: Sequence[dict[str, Any]]) -> None:
         """Add what scripts make of the runs that they compare or list."""

@@ -16,20 +16,17 @@ from repro.config.planning import plan_runs
 from repro.data.sentence_search import sentence_digest
 
 ARTEFACTS = {
-    "malaviya2018/table1", "malaviya2018/table2",
-    "malaviya2018/figure1", "malaviya2018/figure2", "malaviya2018/appendix_b",
-    "niculae2017/table1", "niculae2017/table2", "niculae2017/table3", "niculae2017/table4",
-    "niculae2017/table5", "niculae2017/table6", "niculae2017/table7",
-    "niculae2017/figure1", "niculae2017/figure2", "niculae2017/figure3", "niculae2017/figure4",
-    "niculae2017/figure5", "niculae2017/figure6", "niculae2017/figure7", "niculae2017/figure8",
-    "niculae2017/figure9", "niculae2017/appendix_c3", "niculae2017/section4_2",
-    "niculae2018/table1", "niculae2018/table2",
-    "niculae2018/figure1", "niculae2018/figure2", "niculae2018/figure3", "niculae2018/figure4",
-    "niculae2018/figure5", "niculae2018/section5_2",
-    "peters2019/table1", "peters2019/table2", "peters2019/table3",
-    "peters2019/figure1", "peters2019/figure2", "peters2019/figure3", "peters2019/figure4",
-    "peters2019/figure5", "peters2019/figure6", "peters2019/section4_1", "peters2019/section4_2",
-}  # fmt: skip
+    f"{paper}/{name}"
+    for paper, names in {
+        "malaviya2018": "table1 table2 figure1 figure2 appendix_b",
+        "niculae2017": "table1 table2 table3 table4 table5 table6 table7 figure1 figure2 figure3 "
+        "figure4 figure5 figure6 figure7 figure8 figure9 appendix_c3 section4_2",
+        "niculae2018": "table1 table2 figure1 figure2 figure3 figure4 figure5 section5_2",
+        "peters2019": "table1 table2 table3 figure1 figure2 figure3 figure4 figure5 figure6 "
+        "section4_1 section4_2",
+    }.items()
+    for name in names.split()
+}
 SHARED = {
     "malaviya2018/appendix_b": "malaviya2018/table1",
     "niculae2017/appendix_c3": "niculae2017/table5",

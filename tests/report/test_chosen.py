@@ -62,10 +62,6 @@ def test_columns_that_a_scale_does_not_run_are_not_missing(tuned, grid):
     assert table.incomplete == 3  # of the four rows of one column
 
 
-def test_without_tuning_every_record_counts(experiment, records):
-    assert chosen_records(experiment, records, "full") == records
-
-
 def test_every_record_of_a_row_that_is_not_tuned_counts(tuned, grid, make_record):
     some = replace(tuned, tune=replace(tuned.tune, rows=["1 / a"]))
     fixed = [make_record(row="1 / b", metric="test/uas", seed=s, run_id=f"f{s}") for s in (7, 1)]
@@ -74,24 +70,6 @@ def test_every_record_of_a_row_that_is_not_tuned_counts(tuned, grid, make_record
     assert [record for record in chosen if record.row == "1 / b"] == fixed
     assert chosen_records(tuned, records, "full") == [r for r in chosen if r.row == "1 / a"]
     assert "(1 / a; avg)" in tuning_remarks(some, records, "full")[0]
-
-
-@pytest.mark.parametrize(
-    ("epochs", "shown"),
-    [([4, 10, 10], [2, 3]), ([10, 10, 9], [1, 2]), ([9, 9, 10], [3]), ([10, 10, 10], [1, 2, 3])],
-)
-def test_a_cell_pools_the_runs_of_one_epoch(experiment, make_record, epochs, shown):
-    some = replace(experiment, seeds=[1, 2, 3])
-    records = [
-        make_record(seed=seed, run_id=f"r{seed}", value=60.0 + seed, epoch=epoch)
-        for seed, epoch in enumerate(epochs, start=1)
-    ]
-    assert [one.seed for one in chosen_records(some, records, "full")] == shown
-    first = records[0]
-    (row,) = [one for one in build_table(some, records, "full").rows if one.label == first.row]
-    (cell,) = [one for one in row.cells if one.found]
-    assert cell.values == tuple(60.0 + seed for seed in shown)
-    assert (f"({len(shown)}/3)" in cell.text) == (len(shown) < 3)
 
 
 def test_a_tuned_cell_keeps_the_value_that_an_older_first_seed_chose(tuned, grid):
@@ -141,32 +119,38 @@ NOW, OLD, OLDER = (
 
 
 @pytest.mark.parametrize(
-    ("signatures", "shown"),
+    ("field", "values", "shown"),
     [
-        ([OLD, NOW, NOW], [2, 3]),
-        ([NOW, OLD, OLD], [1]),  # that of today, although others are newer
-        ([OLD, OLDER, OLD], [1, 3]),  # that of the newest run, where none is of today
-        ([OLD, OLD, OLDER], [3]),
-        ([OLD, OLD, OLD], [1, 2, 3]),
-        ([NOW, NOW.replace("0.1.0", "0.2.0"), NOW + "|sacrebleu:2.6.0"], [1, 2, 3]),
+        ("epoch", [4, 10, 10], [2, 3]),
+        ("epoch", [10, 10, 9], [1, 2]),
+        ("epoch", [9, 9, 10], [3]),
+        ("epoch", [10, 10, 10], [1, 2, 3]),
+        ("signature", [OLD, NOW, NOW], [2, 3]),
+        ("signature", [NOW, OLD, OLD], [1]),  # that of today, although others are newer
+        ("signature", [OLD, OLDER, OLD], [1, 3]),  # that of the newest run, where none is of today
+        ("signature", [OLD, OLD, OLDER], [3]),
+        ("signature", [OLD, OLD, OLD], [1, 2, 3]),
+        ("signature", [NOW, NOW.replace("0.1.0", "0.2.0"), NOW + "|sacrebleu:2.6.0"], [1, 2, 3]),
     ],
 )
-def test_a_cell_pools_the_values_of_one_signature(experiment, make_record, signatures, shown):
-    some = replace(experiment, seeds=[1, 2, 3])
+def test_a_cell_pools_the_runs_of_one_epoch_and_signature(
+    experiment, make_record, field, values, shown
+):
     records = [
-        make_record(run_id=f"r{seed}", seed=seed, value=60.0 + seed, signature=text,
-                    finished=f"2026-01-0{seed}")
-        for seed, text in enumerate(signatures, start=1)
+        make_record(run_id=f"r{seed}", seed=seed, value=60.0 + seed, finished=f"2026-01-0{seed}",
+                    **{field: value})
+        for seed, value in enumerate(values, start=1)
     ]  # fmt: skip
     others = [replace(one, metric="dev/loss", signature="loss") for one in records]
-    chosen = chosen_records(some, [*records, *others], "full")
+    chosen = chosen_records(experiment, [*records, *others], "full")
     assert [one.seed for one in chosen if one.metric == "test/accuracy"] == shown
-    assert [one for one in chosen if one.metric == "dev/loss"] == others
-    table = build_table(some, records, "full")
-    cell = table.rows[0].cells[0]
+    if field == "signature":
+        assert [one for one in chosen if one.metric == "dev/loss"] == others
+    table = build_table(experiment, records, "full")
+    (cell,) = (one for row in table.rows for one in row.cells if one.found)
     assert cell.values == tuple(60.0 + seed for seed in shown)
     assert (f"({len(shown)}/3)" in cell.text) == (len(shown) < 3)
-    assert len(table.signatures) == len({signatures[seed - 1] for seed in shown})
+    assert len(table.signatures) == len({records[seed - 1].signature for seed in shown})
 
 
 def test_the_newest_epoch_precedes_the_signature(experiment, make_record):

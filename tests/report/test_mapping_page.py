@@ -1,11 +1,11 @@
 """Values of the committed page of the mappings, against slow references in double precision."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 import torch
+from links import data_of
 from mapping_references import REFERENCES
 
 from repro.report import mapping_page
@@ -16,8 +16,7 @@ PAGE = Path(__file__).parents[2] / "results" / "mappings.html"
 
 @pytest.mark.parametrize("place", range(len(_SLIDERS)))
 def test_the_page_shows_what_references_compute(place):
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', PAGE.read_text())
-    data = json.loads(found[1])
+    data = data_of(PAGE.read_text())
     name, argument, *_ = _SLIDERS[place]
     shown, reference = data["mappings"][place], REFERENCES[name]
     step = len(shown["values"]) // 4

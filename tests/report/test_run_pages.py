@@ -1,12 +1,12 @@
 """Pages of single runs."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import measured
+from links import data_of
 
 from repro.report import build_report
 from repro.report.charts import chart_of
@@ -63,8 +63,7 @@ def test_the_comparison_holds_what_differs_and_any_text_is_safe(tmp_path):
         for place, one in enumerate((RECORD, other))
     ]
     text = comparison_page([{**row, "group": "paper/table"} for row in rows], [], {})
-    start = text.index(">", text.index('<script type="application/json"')) + 1
-    data = json.loads(text[start : text.index("</script>", start)])
+    data = data_of(text)
     assert data["metrics"] == {"test/accuracy": {"digits": 2, "higher": True}}
     assert data["runs"][1] == {
         "id": other.run_id, "label": "row 1", "page": None, "group": "paper/table",
@@ -150,8 +149,8 @@ def test_an_ensemble_is_listed_with_the_settings_of_its_members(tmp_path):
     )
     for one in (member, ensemble):
         publish(tmp_path, one)
-    found = re.search(r'id="data">(.*?)</script>', list_page(Archive(tmp_path, "demo")))
-    shown = {row["run"]: row["settings"] for row in json.loads(found[1])["runs"]}
+    rows = data_of(list_page(Archive(tmp_path, "demo")))["runs"]
+    shown = {row["run"]: row["settings"] for row in rows}
     assert shown == {member.run_id: "mapping.alpha=2", "e" * 12: "ensemble of 1 mapping.alpha=2"}
 
 
@@ -161,6 +160,6 @@ def test_a_group_of_runs_has_one_signature_of_each_metric(tmp_path):
         config = RECORD.config | {"seed": seed}
         publish(tmp_path, replace(RECORD, run_id=f"run{seed}", seed=seed, config=config,
                                   signatures={"test/accuracy": text}))  # fmt: skip
-    found = re.search(r'id="data">(.*?)</script>', list_page(Archive(tmp_path, "demo")))
-    groups = {row["run"]: row["group"] for row in json.loads(found[1])["runs"]}
+    rows = data_of(list_page(Archive(tmp_path, "demo")))["runs"]
+    groups = {row["run"]: row["group"] for row in rows}
     assert groups["run0"] == groups["run1"] != groups["run2"] == groups["run3"]

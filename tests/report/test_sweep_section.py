@@ -21,7 +21,6 @@ from repro.report.render_markdown import markdown_report
 from repro.report.significance import Comparer
 from repro.report.sweeps import SweepView, sweep_view
 from repro.results import Archive, ResultsError, publish, run_folder
-from repro.results.labels import main_metric
 from repro.results.sweeps import swept, write_sweep
 
 RIGHT = {"1": 3, "1.5": 8, "2": 5}
@@ -165,11 +164,6 @@ def test_sweeps_after_the_last_reproduction_come_first(tmp_path):
     assert page.index('id="new-sweeps"') < page.index('id="claims"')
     text = markdown_report(first, tmp_path / "demo")
     assert text.index("## Sweeps") < text.index("## Claims")
-
-
-def test_the_main_metric_is_that_of_the_test_data(tmp_path):
-    make_run(tmp_path, "a", 1, 5)
-    assert main_metric(Archive(tmp_path, "demo").records[0]) == "test/accuracy"
 
 
 @pytest.mark.parametrize(

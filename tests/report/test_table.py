@@ -174,43 +174,26 @@ def departing(experiment: Experiment) -> Experiment:
         Departure("another measure", columns=["ens"], incomparable=True),
     ]
     deviations = {"1 / a": {"avg": 0.5}}
-    published = replace(experiment.published, deviations=deviations)
+    rows = {"1 / a": {"avg": 51.25, "ens": 55.0}}
+    published = replace(experiment.published, rows=rows, deviations=deviations)
     return replace(experiment, departures=departures, published=published)
 
 
-def test_departures_mark_their_cells(departing, records):
+def test_departures_mark_their_cells_and_leave_values_of_another_measure_apart(departing, records):
     table = build_table(departing, records, "full")
     assert [[cell.marks for cell in row.cells] for row in table.rows] == [
-        ["ᵃ", "ᵃᵇ"],
-        ["", "ᵇ"],
-        ["", "ᵇ"],
-        ["", "ᵇ"],
-    ]
+        ["ᵃ", "ᵃᵇ"], ["", "ᵇ"], ["", "ᵇ"], ["", "ᵇ"],
+    ]  # fmt: skip
     average, ensemble = table.rows[0].cells
     assert average.text.endswith("ᵃ")
     assert average.difference == pytest.approx(52 - 51.25)
-    assert ensemble.difference is None
-
-
-def test_no_difference_is_printed_where_another_measure_is_published(departing, records):
-    published = replace(departing.published, rows={"1 / a": {"avg": 51.25, "ens": 55.0}})
-    compared = replace(departing, published=published)
-    _, ensemble = build_table(compared, records, "full").rows[0].cells
-    assert (ensemble.mean, ensemble.published) == (55.125, 55.0)
-    assert ensemble.difference is None
-    free = replace(compared, departures=[])
-    assert build_table(free, records, "full").rows[0].cells[1].difference == pytest.approx(0.125)
-
-
-def test_below_full_scale_no_departure_is_marked(departing, records):
-    rows = build_table(departing, records, "demo").rows
-    assert {cell.marks for row in rows for cell in row.cells} == {""}
-
-
-def test_published_standard_deviations_stand_beside_their_values(departing, records):
-    average, ensemble = build_table(departing, records, "full").rows[0].cells
     assert (average.published_std, average.published_text) == (0.5, "51.25 ± 0.50")
-    assert (ensemble.published_std, ensemble.published_text) == (None, "")
+    assert (ensemble.mean, ensemble.published_text) == (55.125, "55.00")
+    assert (ensemble.published_std, ensemble.difference) == (None, None)
+    free = build_table(replace(departing, departures=[]), records, "full")
+    assert free.rows[0].cells[1].difference == pytest.approx(0.125)
+    below = build_table(departing, records, "demo")
+    assert {cell.marks for row in below.rows for cell in row.cells} == {""}
 
 
 def test_small_values_are_not_printed_as_zero(experiment, make_record):
