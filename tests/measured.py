@@ -1,5 +1,6 @@
 """A made-up table, measurement and record, from which tests make others."""
 
+from dataclasses import replace
 from typing import Any
 
 from repro.config.experiment import Experiment, ScalePlan
@@ -29,3 +30,8 @@ RECORD = Record(
     versions="python 3.11.7; torch 2.13.0", wall_time=12.5, finished="2026-01-02T03:04:05+00:00",
     command="repro run mapping.alpha=1.5 'data.release=\"2.0\"' seed=1", members=[],
 )  # fmt: skip
+
+
+def measurement(**changes: Any) -> Measurement:
+    """Return the made-up measurement with some changes."""
+    return replace(MEASUREMENT, **changes)

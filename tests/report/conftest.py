@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from measured import MEASUREMENT, made_up_table
+from measured import made_up_table, measurement
 
 from repro.config.experiment import Axis, Column, Drawing, Experiment, Published
 from repro.report import document
@@ -44,16 +44,11 @@ def figure_experiment() -> Experiment:
 
 
 @pytest.fixture
-def make_record() -> Callable[..., Measurement]:
-    return lambda **changes: replace(MEASUREMENT, **changes)
-
-
-@pytest.fixture
-def records(make_record: Callable[..., Measurement]) -> list[Measurement]:
+def records() -> list[Measurement]:
     """Three seeds for row "1 / a", two for "1 / b", one ensemble, nothing for the rest."""
-    first = [make_record(run_id=f"a{s}", seed=s, value=50.0 + s) for s in (3, 1, 2)]
-    second = [make_record(run_id=f"b{s}", row="1 / b", seed=s, value=40.0 + s) for s in (1, 3)]
-    ensemble = make_record(run_id="e", kind="ensemble", column="ens", seed=None, value=55.125)
+    first = [measurement(run_id=f"a{s}", seed=s, value=50.0 + s) for s in (3, 1, 2)]
+    second = [measurement(run_id=f"b{s}", row="1 / b", seed=s, value=40.0 + s) for s in (1, 3)]
+    ensemble = measurement(run_id="e", kind="ensemble", column="ens", seed=None, value=55.125)
     return [*first, *second, ensemble]
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from measured import measurement
 
 from repro.report import build_report, document, export_figure_data
 from repro.results import Archive, ResultsError, figure_path, record_path, run_folder
@@ -19,9 +20,9 @@ def known(experiment, figure_experiment, know):
 
 
 @pytest.fixture
-def archive(tmp_path, known, records, make_record, filled):
+def archive(tmp_path, known, records, filled):
     """The results of one table and one figure, both made up."""
-    run = make_record(run_id="abc", scale="demo", value=80.0, **FIGURE_RECORD)
+    run = measurement(run_id="abc", scale="demo", value=80.0, **FIGURE_RECORD)
     found = [
         {"tokens": ["a"], "probability": 0.75, "steps": [0.75, 1.0]},
         {"tokens": ["b"], "probability": 0.25, "steps": [0.25, 1.0]},

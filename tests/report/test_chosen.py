@@ -1,15 +1,13 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from measured import measurement
 from sections import section_of
 
 from repro.config.experiment import Column, Experiment, ScalePlan, Tuning
 from repro.report.breakdown import tuning_grid, tuning_remarks
 from repro.report.table import build_table, chosen_records
 from repro.results import Measurement
-
-Make = Callable[..., Measurement]
 
 
 @pytest.fixture
@@ -24,24 +22,22 @@ def tuned(experiment: Experiment) -> Experiment:
     )
 
 
-def run(
-    make: Make, row: str, seed: int, value: float, dev: float, test: float
-) -> list[Measurement]:
+def run(row: str, seed: int, value: float, dev: float, test: float) -> list[Measurement]:
     place = {"row": row, "seed": seed, "run_id": f"{row}{seed}{value}", "tuned": value}
     numbers = {"dev/uas": dev, "test/uas": test}
-    return [make(metric=name, value=number, **place) for name, number in numbers.items()]
+    return [measurement(metric=name, value=number, **place) for name, number in numbers.items()]
 
 
 @pytest.fixture
-def grid(make_record: Make) -> list[Measurement]:
+def grid() -> list[Measurement]:
     """The best value on dev is not the best on test, and the other seed would disagree."""
     return [
-        *run(make_record, "1 / a", 7, 0.1, dev=80, test=90),
-        *run(make_record, "1 / a", 7, 0.2, dev=82, test=81),
-        *run(make_record, "1 / a", 7, 0.4, dev=81, test=95),
-        *run(make_record, "1 / a", 1, 0.2, dev=70, test=83),
-        *run(make_record, "1 / a", 1, 0.4, dev=99, test=99),
-        *run(make_record, "1 / b", 7, 0.1, dev=60, test=61),
+        *run("1 / a", 7, 0.1, dev=80, test=90),
+        *run("1 / a", 7, 0.2, dev=82, test=81),
+        *run("1 / a", 7, 0.4, dev=81, test=95),
+        *run("1 / a", 1, 0.2, dev=70, test=83),
+        *run("1 / a", 1, 0.4, dev=99, test=99),
+        *run("1 / b", 7, 0.1, dev=60, test=61),
     ]
 
 
@@ -62,9 +58,9 @@ def test_columns_that_a_scale_does_not_run_are_not_missing(tuned, grid):
     assert table.incomplete == 3  # of the four rows of one column
 
 
-def test_every_record_of_a_row_that_is_not_tuned_counts(tuned, grid, make_record):
+def test_every_record_of_a_row_that_is_not_tuned_counts(tuned, grid):
     some = replace(tuned, tune=replace(tuned.tune, rows=["1 / a"]))
-    fixed = [make_record(row="1 / b", metric="test/uas", seed=s, run_id=f"f{s}") for s in (7, 1)]
+    fixed = [measurement(row="1 / b", metric="test/uas", seed=s, run_id=f"f{s}") for s in (7, 1)]
     records = [record for record in grid if record.row == "1 / a"] + fixed
     chosen = chosen_records(some, records, "full")
     assert [record for record in chosen if record.row == "1 / b"] == fixed
@@ -133,11 +129,9 @@ NOW, OLD, OLDER = (
         ("signature", [NOW, NOW.replace("0.1.0", "0.2.0"), NOW + "|sacrebleu:2.6.0"], [1, 2, 3]),
     ],
 )
-def test_a_cell_pools_the_runs_of_one_epoch_and_signature(
-    experiment, make_record, field, values, shown
-):
+def test_a_cell_pools_the_runs_of_one_epoch_and_signature(experiment, field, values, shown):
     records = [
-        make_record(run_id=f"r{seed}", seed=seed, value=60.0 + seed, finished=f"2026-01-0{seed}",
+        measurement(run_id=f"r{seed}", seed=seed, value=60.0 + seed, finished=f"2026-01-0{seed}",
                     **{field: value})
         for seed, value in enumerate(values, start=1)
     ]  # fmt: skip
@@ -153,7 +147,7 @@ def test_a_cell_pools_the_runs_of_one_epoch_and_signature(
     assert len(table.signatures) == len({records[seed - 1].signature for seed in shown})
 
 
-def test_the_newest_epoch_precedes_the_signature(experiment, make_record):
-    old = make_record(run_id="a", seed=1, signature=NOW, epoch=8)
-    new = make_record(run_id="b", seed=2, signature=OLD)
+def test_the_newest_epoch_precedes_the_signature(experiment):
+    old = measurement(run_id="a", seed=1, signature=NOW, epoch=8)
+    new = measurement(run_id="b", seed=2, signature=OLD)
     assert chosen_records(experiment, [old, new], "full") == [new]

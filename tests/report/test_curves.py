@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from figure_runs import figure_run, runs_in
+from measured import measurement
 
 from repro.config.experiment import Axis, Column, Drawing
 from repro.report import build_report, export_figure_data
@@ -188,7 +189,7 @@ def test_a_metric_has_its_unit():
 
 
 def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
-    tmp_path, figure_experiment, make_record, filled, know
+    tmp_path, figure_experiment, filled, know
 ):
     rows = [Axis("α", {"output 1": [], "output 2": []})]
     plan = Drawing("accuracy_over_time", best=METRIC, caption="A caption.")
@@ -197,7 +198,7 @@ def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
     )
     common = {"column": "dev", "scale": "demo", "metric": METRIC}
     records = [
-        make_record(run_id=f"{row[-1]}{seed}", row=row, seed=seed, value=float(seed), **common)
+        measurement(run_id=f"{row[-1]}{seed}", row=row, seed=seed, value=float(seed), **common)
         for row in ("output 2", "output 1")
         for seed in (2, 1)
     ]

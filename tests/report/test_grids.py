@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+from measured import measurement
 from sections import section_of
 
 from repro.config.experiment import Column, Published
@@ -60,11 +61,11 @@ def test_the_best_value_of_each_column_is_marked(experiment, records):
     assert best(grid) == [[2], [], [], [3], []]
 
 
-def test_the_best_ratio_is_marked_at_the_digits_of_ratios(experiment, make_record):
+def test_the_best_ratio_is_marked_at_the_digits_of_ratios(experiment):
     column = Column("avg", "train/tokens_per_second", relative_to="1 / a")
     speeds = {"1 / a": 100.0, "1 / b": 90.0, "2 / a": 104.0}
     records = [
-        make_record(run_id=row, row=row, seed=1, value=value, metric=column.metric)
+        measurement(run_id=row, row=row, seed=1, value=value, metric=column.metric)
         for row, value in speeds.items()
     ]
     bare = replace(experiment, columns=[column], published=Published())
@@ -87,24 +88,24 @@ def test_without_published_values_there_is_one_grid(experiment, records):
         assert [column.role for column in grid.columns] == ["label"] * 2 + ["measured"] * 2
 
 
-def test_summary_shows_what_is_recorded(experiment, records, make_record):
+def test_summary_shows_what_is_recorded(experiment, records):
     table = build_table(experiment, records, "full")
     assert summary_grid(table, records) is None
     more = [
-        make_record(run_id=f"a{s}", seed=s, metric="dev/certified", value=80 + s) for s in (1, 2)
+        measurement(run_id=f"a{s}", seed=s, metric="dev/certified", value=80 + s) for s in (1, 2)
     ]
-    more.append(make_record(run_id="b1", row="1 / b", metric="dev/output_nonzeros", value=1.5))
+    more.append(measurement(run_id="b1", row="1 / b", metric="dev/output_nonzeros", value=1.5))
     grid = summary_grid(table, records + more)
     assert titles(grid)[2:] == ["certified, dev (%)", "output nonzeros, dev (symbols)"]
     assert texts(grid) == [("1", "a", "81.5 ± 0.7 (2/3)", "—"), ("1", "b", "—", "1.50 (1/3)")]
 
 
-def test_columns_with_the_same_summary_share_a_row(experiment, make_record):
+def test_columns_with_the_same_summary_share_a_row(experiment):
     avg, ens = (replace(column, aggregate="mean") for column in experiment.columns)
     columns = [avg, replace(ens, relative_to="1 / a")]  # a ratio of its own metric only
     table = build_table(replace(experiment, columns=columns), [], "full")
     found = [
-        make_record(run_id=row + column, row=row, column=column, metric="dev/certified", value=v)
+        measurement(run_id=row + column, row=row, column=column, metric="dev/certified", value=v)
         for row, column, v in [
             ("1 / a", "avg", 80), ("1 / a", "ens", 80), ("1 / b", "avg", 70), ("1 / b", "ens", 60),
         ]
@@ -116,22 +117,22 @@ def test_columns_with_the_same_summary_share_a_row(experiment, make_record):
     assert [row[1:3] for row in texts(grid)] == [("a", "avg, ens"), ("b", "avg"), ("b", "ens")]
 
 
-def test_languages_with_the_rule_baseline(experiment, records, make_record):
+def test_languages_with_the_rule_baseline(experiment, records):
     table = build_table(experiment, records, "full")
     assert language_grids(table, records) == []
     more = [
-        make_record(run_id=f"a{s}", seed=s, metric=f"test/accuracy/{name}", value=value + s)
+        measurement(run_id=f"a{s}", seed=s, metric=f"test/accuracy/{name}", value=value + s)
         for s in (1, 2, 3)
         for name, value in [("zulu", 10), ("arabic", 20)]
     ]
-    more.append(make_record(run_id="b1", row="1 / b", metric="test/accuracy/zulu", value=30))
+    more.append(measurement(run_id="b1", row="1 / b", metric="test/accuracy/zulu", value=30))
     (grid,) = language_grids(table, records + more)
     assert titles(grid) == ["language", "1 / a", "1 / b", "2 / a", "2 / b"]
     assert texts(grid) == [
         ("arabic", "22.00", "—", "—", "—"),
         ("zulu", "12.00", "30.00 (1/3)", "—", "—"),
     ]
-    rules = [make_record(seed=s, metric="test/rule_baseline/zulu", value=5.0) for s in (1, 2)]
+    rules = [measurement(seed=s, metric="test/rule_baseline/zulu", value=5.0) for s in (1, 2)]
     (grid,) = language_grids(table, records + more + rules)
     assert titles(grid)[:2] == ["language", "rule baseline"]
     assert [row[1] for row in texts(grid)] == ["—", "5.00"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from figure_runs import chosen, runs_of
+from measured import measurement
 
 from repro.config.experiment import Axis, Drawing, load_experiment
 from repro.report import export_figure_data
@@ -234,7 +235,7 @@ def test_two_paths_are_drawn_and_the_others_counted():
     assert "2 structures of least weight" in Alignments().remark(row)
 
 
-def test_a_comparison_takes_the_best_run_of_each_row(tmp_path, figure_experiment, make_record):
+def test_a_comparison_takes_the_best_run_of_each_row(tmp_path, figure_experiment):
     experiment = replace(
         figure_experiment,
         rows=[Axis("attention", {"x": [], "y": []})],
@@ -244,7 +245,7 @@ def test_a_comparison_takes_the_best_run_of_each_row(tmp_path, figure_experiment
     for label, run, value in [("x", "aa", 60.0), ("x", "bb", 70.0), ("y", "cc", 50.0)]:
         changes = {"row": label, "column": "dev", "scale": "demo"}
         metric = "dev/label_accuracy"
-        records.append(make_record(run_id=run, value=value, metric=metric, **changes))
+        records.append(measurement(run_id=run, value=value, metric=metric, **changes))
         weights = [1.0, 0.0] if run == "bb" else [0.5, 0.5]
         kept = [{**SHORT, "weights": weights}, LONG]
         folder = run_folder(tmp_path, "demo", run)

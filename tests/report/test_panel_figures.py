@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from figure_runs import chosen, runs_of
+from measured import measurement
 
 from repro.data.vocabulary import SINK
 from repro.prediction import AttentionMap, Prediction
@@ -133,10 +134,10 @@ def test_a_figure_without_a_sentence_that_shows_its_point_says_so():
         assert (NOT_SHOWN not in kind.remark(kind.gather(runs_of(longer)))) == said
 
 
-def test_the_section_names_the_runs_of_every_row(tmp_path, figure_experiment, make_record):
+def test_the_section_names_the_runs_of_every_row(tmp_path, figure_experiment):
     example = LONGER.gather(runs_of(runs("a|b|c", "a|b|c", "a|b|c")))
     example["runs"] = {"softmax": "aa", "fusedmax": "bb"}
-    data = FigureData("paper2020/figure9", "longer_summary", example, record=make_record())
+    data = FigureData("paper2020/figure9", "longer_summary", example, record=measurement())
     view = figure_view(tmp_path, "demo", figure_experiment, data, "demo")
     assert "softmax aa, fusedmax bb" in view.run
 

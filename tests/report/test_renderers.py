@@ -6,13 +6,12 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from measured import made_up_table
+from measured import made_up_table, measurement
 from sections import document_of, section_of
 
 from repro.config.claims import Claim, Order, Reference
@@ -30,7 +29,6 @@ from repro.report.render_markdown import escape_markdown, markdown_report, markd
 from repro.report.table import build_table
 from repro.results import Measurement
 
-Make = Callable[..., Measurement]
 HOSTILE = "<script>alert('x')</script>|*b*_i_`c`[l](u)&lt;\n$\\input{x}$%#^~\"{}"
 
 
@@ -77,7 +75,7 @@ def section(experiment: Experiment, records: list[Measurement]) -> Section:
 
 
 @pytest.fixture
-def hostile(make_record: Make) -> Section:
+def hostile() -> Section:
     """An artefact whose every text tries to break out."""
     experiment = made_up_table(
         title=HOSTILE,
@@ -89,7 +87,7 @@ def hostile(make_record: Make) -> Section:
         notes=[HOSTILE],
     )
     names = ("run_id", "row", "column", "signature", "corpus", "commit", "device", "versions")
-    record = make_record(**dict.fromkeys(names, HOSTILE))
+    record = measurement(**dict.fromkeys(names, HOSTILE))
     language = replace(record, metric=f"test/accuracy/{HOSTILE.replace('/', '')}")
     return section_of(experiment, [record, language])
 
@@ -162,8 +160,8 @@ def test_at_most_three_notes_are_visible_and_explanations_of_signs_come_first(ex
     assert "<summary>about this table</summary>" in markdown_table(one)
 
 
-def test_figures_that_are_not_drawn_do_not_count(section, figure_experiment, make_record):
-    run = make_record(column="dev", metric="dev/accuracy")
+def test_figures_that_are_not_drawn_do_not_count(section, figure_experiment):
+    run = measurement(column="dev", metric="dev/accuracy")
     figure = section_of(figure_experiment, [run])
     both = replace(document(section), sections=(section, figure))
     assert both.summary.startswith("1 of 3 tables and figures")
@@ -323,7 +321,7 @@ def test_latex_is_well_formed(name, request):
 
 
 @pytest.fixture
-def wide(make_record: Callable[..., Measurement]) -> Section:
+def wide() -> Section:
     """A table of one row, and of 24 columns in three groups."""
     columns = [
         Column(f"{corpus} R-{n} whole", "test/accuracy", labels=[corpus, f"R-{n} whole"])
@@ -332,7 +330,7 @@ def wide(make_record: Callable[..., Measurement]) -> Section:
     ]
     rows = [Axis("attention", {"oscarmax (as published)": []})]
     experiment = made_up_table(rows=rows, columns=columns, seeds=[1])
-    found = [make_record(row="oscarmax (as published)", column=one.name) for one in columns]
+    found = [measurement(row="oscarmax (as published)", column=one.name) for one in columns]
     return section_of(experiment, found)
 
 

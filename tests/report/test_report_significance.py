@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from measured import measurement
 from sections import section_of
 
 from repro.config.experiment import Experiment
@@ -79,8 +80,8 @@ def test_a_table_whose_rows_were_not_compared_says_why_it_has_no_signs(
     assert not any("significance" in sign for one in without for sign in one.signs)
 
 
-def test_cells_without_a_test_bear_a_sign_beside_tested_ones(compared, records, make_record):
-    found = [*records, make_record(run_id="c1", row="2 / a", seed=1, value=45.0)]
+def test_cells_without_a_test_bear_a_sign_beside_tested_ones(compared, records):
+    found = [*records, measurement(run_id="c1", row="2 / a", seed=1, value=45.0)]
     one = section_of(compared, found, comparisons={CELL: COMPARED})
     cells = [(row.label, n, cell) for row in one.table.rows for n, cell in enumerate(row.cells)]
     assert [place for *place, cell in cells if cell.untested] == [["2 / a", 0]]

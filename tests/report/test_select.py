@@ -1,27 +1,25 @@
 import json
 import math
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from measured import measurement
 
 from repro.config.experiment import Drawing
 from repro.report.document import _gather
 from repro.report.figures import export_figure_data, read_figure_data, render_figure
 from repro.results import Archive, Measurement, ResultsError, figure_path, run_folder
 
-Make = Callable[..., Measurement]
 
-
-def store_runs(root: Path, make_record: Make) -> list[Measurement]:
+def store_runs(root: Path) -> list[Measurement]:
     """Of two runs with the largest value the first by name counts, of others nothing."""
-    ensemble = make_record(run_id="all", value=99.0, metric="dev/accuracy", kind="ensemble")
-    records = [ensemble, make_record(run_id="other", value=99.0)]
+    ensemble = measurement(run_id="all", value=99.0, metric="dev/accuracy", kind="ensemble")
+    records = [ensemble, measurement(run_id="other", value=99.0)]
     for run_id, value in [("cc", 90.0), ("aa", 80.0), ("bb", 90.0)]:
         changes = {"column": "dev", "scale": "demo"}
-        records.append(make_record(run_id=run_id, value=value, metric="dev/accuracy", **changes))
+        records.append(measurement(run_id=run_id, value=value, metric="dev/accuracy", **changes))
         hypotheses = [
             {"tokens": ["a"], "probability": 0.5, "steps": [0.5, 1.0]},
             {"tokens": [], "probability": 0.5, "steps": [0.5]},
@@ -32,8 +30,8 @@ def store_runs(root: Path, make_record: Make) -> list[Measurement]:
     return records
 
 
-def test_figure_data_hold_the_example_and_its_provenance(tmp_path, figure_experiment, make_record):
-    records = store_runs(tmp_path, make_record)
+def test_figure_data_hold_the_example_and_its_provenance(tmp_path, figure_experiment):
+    records = store_runs(tmp_path)
     path = export_figure_data(Archive(tmp_path, "demo"), figure_experiment, records)
     assert path == tmp_path / "demo" / "figures" / "paper2020" / "figure9.json"
     content = json.loads(path.read_text(encoding="utf-8"))
@@ -48,10 +46,8 @@ def test_figure_data_hold_the_example_and_its_provenance(tmp_path, figure_experi
     assert paths["pdf"].read_bytes().startswith(b"%PDF")
 
 
-def test_an_unchanged_figure_is_not_drawn_again(
-    tmp_path, figure_experiment, make_record, monkeypatch
-):
-    records = store_runs(tmp_path, make_record)
+def test_an_unchanged_figure_is_not_drawn_again(tmp_path, figure_experiment, monkeypatch):
+    records = store_runs(tmp_path)
     export_figure_data(Archive(tmp_path, "demo"), figure_experiment, records)
     data = read_figure_data(tmp_path, "demo", figure_experiment.name)
     paths = render_figure(tmp_path, "demo", data)
@@ -73,12 +69,12 @@ def test_an_unchanged_figure_is_not_drawn_again(
     assert {suffix: path.read_bytes() for suffix, path in paths.items()} == before
 
 
-def test_what_cannot_be_drawn_is_refused(tmp_path, experiment, figure_experiment, make_record):
+def test_what_cannot_be_drawn_is_refused(tmp_path, experiment, figure_experiment):
     with pytest.raises(ResultsError, match="is a table"):
         export_figure_data(Archive(tmp_path, "demo"), experiment, [])
     with pytest.raises(ResultsError, match="no run has a record"):
         export_figure_data(Archive(tmp_path, "demo"), figure_experiment, [])
-    records = store_runs(tmp_path, make_record)
+    records = store_runs(tmp_path)
     for drawing, message in [("attention", "kept no examples"), ("pie", "no drawing 'pie'")]:
         other = replace(figure_experiment, drawing=Drawing(drawing))
         with pytest.raises(ResultsError, match=message):
@@ -86,10 +82,10 @@ def test_what_cannot_be_drawn_is_refused(tmp_path, experiment, figure_experiment
     assert not figure_path(tmp_path, "demo", figure_experiment.name, "json").exists()
 
 
-def test_damaged_figure_data_are_refused(tmp_path, figure_experiment, make_record):
+def test_damaged_figure_data_are_refused(tmp_path, figure_experiment):
     name = figure_experiment.name
     assert read_figure_data(tmp_path, "demo", name) is None
-    records = store_runs(tmp_path, make_record)
+    records = store_runs(tmp_path)
     path = export_figure_data(Archive(tmp_path, "demo"), figure_experiment, records)
     good = json.loads(path.read_text(encoding="utf-8"))
     record = {**good["record"], "value": math.nan}
@@ -106,17 +102,15 @@ def test_damaged_figure_data_are_refused(tmp_path, figure_experiment, make_recor
             read_figure_data(tmp_path, "demo", name)
 
 
-def test_the_data_of_other_settings_are_neither_shown_nor_lost(
-    tmp_path, figure_experiment, make_record
-):
-    records = store_runs(tmp_path, make_record)
+def test_the_data_of_other_settings_are_neither_shown_nor_lost(tmp_path, figure_experiment):
+    records = store_runs(tmp_path)
     path = export_figure_data(Archive(tmp_path, "demo"), figure_experiment, records)
     plain, name = path.read_bytes(), figure_experiment.name
     changed = Archive(tmp_path, "demo", {name: ["training.max_epochs=1"]})
     assert changed.figure_shows(name, {"aa", "bb"})
     assert not changed.figure_shows(name, {"aa", "cc"})  # the best run is another
     others = [
-        make_record(run_id="own", value=9.0, metric="dev/accuracy", column="dev", scale="demo")
+        measurement(run_id="own", value=9.0, metric="dev/accuracy", column="dev", scale="demo")
     ]
     shutil.copytree(run_folder(tmp_path, "demo", "aa").path, tmp_path / "demo/runs/own")
     shutil.rmtree(run_folder(tmp_path, "demo", "bb").path)

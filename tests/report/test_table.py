@@ -1,15 +1,13 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from measured import measurement
 
 from repro.config.experiment import Departure, Experiment
 from repro.report.cell import Cell, collapsed
 from repro.report.provenance import provenance_items, scale_banner
 from repro.report.table import build_table
-from repro.results import Measurement, ResultsError
-
-Make = Callable[..., Measurement]
+from repro.results import ResultsError
 
 
 def cell(
@@ -82,15 +80,15 @@ def test_nothing_is_comparable_below_full_scale(experiment, records):
     assert {c.difference for row in table.rows for c in row.cells} == {None}
 
 
-def test_only_what_belongs_to_the_cell_counts(experiment, records, make_record):
+def test_only_what_belongs_to_the_cell_counts(experiment, records):
     others = [
-        make_record(seed=4, run_id="x"),
-        make_record(metric="dev/accuracy"),
-        make_record(metric="test/accuracy/english"),
-        make_record(kind="ensemble", seed=None),
-        make_record(column="ens", seed=1),
-        make_record(row="9 / z"),
-        make_record(column="gone"),
+        measurement(seed=4, run_id="x"),
+        measurement(metric="dev/accuracy"),
+        measurement(metric="test/accuracy/english"),
+        measurement(kind="ensemble", seed=None),
+        measurement(column="ens", seed=1),
+        measurement(row="9 / z"),
+        measurement(column="gone"),
     ]
     plain = build_table(experiment, records, "full")
     table = build_table(experiment, records + others, "full")
@@ -108,8 +106,8 @@ def test_a_banner_names_every_scale_but_the_papers_own():
         assert f"{scale} scale" in scale_banner(scale)
 
 
-def test_provenance_counts_each_run_once(records, make_record):
-    again = make_record(run_id="a1", seed=1, metric="dev/accuracy", device="cuda")
+def test_provenance_counts_each_run_once(records):
+    again = measurement(run_id="a1", seed=1, metric="dev/accuracy", device="cuda")
     items = dict(provenance_items([*records, again]))
     assert items["runs"] == "5, 1 ensemble, 5.0 minutes in all"
     assert items["device"] == "cpu · cuda"
@@ -123,7 +121,7 @@ def test_signatures_come_from_the_records(experiment, records):
     assert "made:up" not in declared[0]
 
 
-def test_a_relative_column_divides_by_the_row_of_the_same_seed(experiment, make_record):
+def test_a_relative_column_divides_by_the_row_of_the_same_seed(experiment):
     (first, *_), name = experiment.columns, "avg"
     ratio = replace(first, name="ratio", relative_to="1 / b")
     printed = {"rows": {"1 / a": {"ratio": 2.0}}, "other_rows": {"bound": {"ratio": 0.75}}}
@@ -131,7 +129,7 @@ def test_a_relative_column_divides_by_the_row_of_the_same_seed(experiment, make_
     wide = replace(experiment, columns=[first, ratio], seeds=[1, 2], published=published)
     values = {("1 / a", 1): 30.0, ("1 / a", 2): 5.0, ("1 / b", 1): 10.0, ("2 / a", 3): 7.0}
     records = [
-        make_record(run_id=f"{row}{seed}", row=row, seed=seed, column=column, value=value)
+        measurement(run_id=f"{row}{seed}", row=row, seed=seed, column=column, value=value)
         for (row, seed), value in values.items()
         for column in (name, "ratio")
     ]
@@ -157,10 +155,10 @@ def test_a_relative_column_divides_by_the_row_of_the_same_seed(experiment, make_
         ({"fingerprint": "0"}, "—"),
     ],
 )
-def test_a_ratio_bears_the_marks_of_what_it_is_divided_by(experiment, make_record, changes, text):
+def test_a_ratio_bears_the_marks_of_what_it_is_divided_by(experiment, changes, text):
     ratio = replace(experiment.columns[0], relative_to="1 / b")
     some = replace(experiment, columns=[ratio], seeds=[1])
-    one, base = make_record(value=30.0), make_record(row="1 / b", run_id="b", value=10.0, **changes)
+    one, base = measurement(value=30.0), measurement(row="1 / b", run_id="b", value=10.0, **changes)
     table = build_table(some, [one, base], "full")
     assert table.rows[0].cells[0].text == text
     assert table.rows[1].cells[0].values == (1.0,)
@@ -196,10 +194,10 @@ def test_departures_mark_their_cells_and_leave_values_of_another_measure_apart(d
     assert {cell.marks for row in below.rows for cell in row.cells} == {""}
 
 
-def test_small_values_are_not_printed_as_zero(experiment, make_record):
+def test_small_values_are_not_printed_as_zero(experiment):
     values = {"1 / a": 0.00123, "1 / b": 4.5, "2 / a": 0.0}
     records = [
-        make_record(run_id=row, row=row, seed=1, value=value) for row, value in values.items()
+        measurement(run_id=row, row=row, seed=1, value=value) for row, value in values.items()
     ]
     rows = {row.label: row.cells[0] for row in build_table(experiment, records, "demo").rows}
     assert [rows[row].text.split()[0] for row in values] == ["0.0012", "4.5000", "0.0000"]
@@ -229,10 +227,10 @@ def test_a_seed_collapsed_if_it_lies_far_below_all_others(values, fell):
         ("train/pairs_per_second", "66.0 ± 20.9"),  # a speed
     ],
 )
-def test_means_with_a_collapsed_seed_are_marked(metric, text, experiment, make_record):
+def test_means_with_a_collapsed_seed_are_marked(metric, text, experiment):
     of = replace(experiment, columns=[replace(experiment.columns[0], metric=metric)])
     found = [
-        make_record(run_id=f"a{seed}", seed=seed, value=value, metric=metric)
+        measurement(run_id=f"a{seed}", seed=seed, value=value, metric=metric)
         for seed, value in enumerate([80.0, 42.0, 76.0], start=1)
     ]
     assert build_table(of, found, "full").rows[0].cells[0].text == text

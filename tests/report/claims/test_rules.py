@@ -8,7 +8,7 @@ from statistics import variance
 
 import numpy as np
 import pytest
-from made_up import record
+from measured import measurement
 
 from benchmarks.numbers import archive_of
 from repro.config.claims import load_claims
@@ -81,7 +81,7 @@ def verdict_on(name: str, table: Table | Mapping[tuple[str, str], Sequence[float
         experiment.seeds = [*range(1, len(values) + 1)]
         wanted = {metrics[column]} | ({predicate.choose} if predicate.choose else set())
         records += [
-            record(row, column, seed, value, metric)
+            measurement(row=row, column=column, seed=seed, value=value, metric=metric)
             for seed, value in enumerate(values, start=1)
             for metric in wanted
         ]

@@ -3,8 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_up import record
-from measured import made_up_table
+from measured import made_up_table, measurement
 from scipy import stats
 from sections import claim_about
 
@@ -29,7 +28,7 @@ def experiment(rows: Sequence[str] = ("a", "b"), columns: Sequence[str] = ("x",)
 
 def records_of(values: Values, metric: str = "test/accuracy") -> list[Measurement]:
     return [
-        record(row, column, seed, value, metric)
+        measurement(row=row, column=column, seed=seed, value=value, metric=metric)
         for (row, column), seeds in values.items()
         for seed, value in enumerate(seeds, start=1)
     ]
@@ -307,8 +306,8 @@ def test_ensembles_are_compared_language_by_language():
     for row, values in (("a", a), ("b", b)):
         parts = {f"/{name}": value for name, value in zip("wxyz", values, strict=True)}
         for part, value in {"": float(np.mean(values)), **parts}.items():
-            one = record(row, "x", 1, value, f"test/accuracy{part}")
-            records.append(replace(one, seed=None, kind="ensemble"))
+            place = {"row": row, "column": "x", "seed": None, "kind": "ensemble"}
+            records.append(measurement(**place, value=value, metric=f"test/accuracy{part}"))
     paired = stats.ttest_rel(a, b, alternative="greater")
     result = judged(A_BEATS_B, records, of)
     expect(result, float(paired.pvalue), float(np.mean(a) - np.mean(b)))
