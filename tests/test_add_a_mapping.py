@@ -7,17 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tutorial import ROOT, Page
+from tutorial import ROOT, TINY_INFLECTION, TINY_TRANSLATION, Page
 
-TINY = [
-    "hardware=cpu", "task.setting=medium", "task.stored_examples=0", "model.embedding_size=4",
-    "model.hidden_size=4", "model.layers=1", "training.max_steps=1", "decoding.max_length=3",
-    "decoding.max_hypotheses=4",
-]  # fmt: skip
-TINY_TRANSLATION = [
-    "hardware=cpu", "model.embedding_size=4", "model.hidden_size=4", "decoding.max_length=3",
-    "decoding.beam_size=1", "task.stored_examples=0", "training.max_steps=1",
-]  # fmt: skip
 BUILD = """
 mapping = build_mapping(compose_run(["mapping=lengthmax", "mapping.scale=2"]).mapping)
 print(mapping(torch.tensor([1.0, 0.0, 0.0, 0.0])).tolist())
@@ -33,7 +24,7 @@ IMPORTS = [
 
 @pytest.fixture
 def page(tmp_path: Path) -> Page:
-    return Page("add-a-mapping.md", tmp_path, *TINY)
+    return Page("add-a-mapping.md", tmp_path, *TINY_INFLECTION)
 
 
 def test_a_mapping_in_a_folder_of_its_own_is_three_files(page):

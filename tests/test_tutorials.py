@@ -9,17 +9,8 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from tutorial import Page
+from tutorial import TINY_INFLECTION, TINY_TRANSLATION, Page
 
-TINY = [
-    "hardware=cpu", "model.embedding_size=4", "model.hidden_size=4", "decoding.max_length=5",
-    "training.max_steps=1",
-]  # fmt: skip
-TINY_TRANSLATION = [*TINY, "decoding.beam_size=1", "task.stored_examples=0"]
-TINY_INFLECTION = [
-    *TINY, "task.setting=medium", "task.stored_examples=2", "model.layers=1",
-    "decoding.max_hypotheses=4",
-]  # fmt: skip
 SIZES = {"train": 40, "dev": 10, "test": 10}
 
 

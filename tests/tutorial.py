@@ -10,6 +10,16 @@ import forked
 from repro.results import RunFolder, list_runs
 
 ROOT = Path(__file__).resolve().parent.parent
+TINY = [
+    "hardware=cpu", "model.embedding_size=4", "model.hidden_size=4", "decoding.max_length=5",
+    "training.max_steps=1",
+]  # fmt: skip
+TINY_TRANSLATION = [*TINY, "decoding.beam_size=1", "task.stored_examples=0"]
+TINY_INFLECTION = [
+    *TINY, "task.setting=medium", "task.stored_examples=2", "model.layers=1",
+    "decoding.max_hypotheses=4",
+]  # fmt: skip
+"""Settings that make the models of pages small."""
 
 
 class Page:

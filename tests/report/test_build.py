@@ -9,7 +9,13 @@ from measured import measurement
 from repro.report import build_report, document, export_figure_data
 from repro.results import Archive, ResultsError, figure_path, record_path, run_folder
 
-FIGURE_RECORD = {"column": "dev", "metric": "dev/accuracy"}
+HYPOTHESES = {
+    "index": 5, "language": "x", "lemma": "draw", "tags": [], "gold": "a", "finite": True,
+    "hypotheses": [
+        {"tokens": ["a"], "probability": 0.75, "steps": [0.75, 1.0]},
+        {"tokens": ["b"], "probability": 0.25, "steps": [0.25, 1.0]},
+    ],
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -22,14 +28,8 @@ def known(experiment, figure_experiment, know):
 @pytest.fixture
 def archive(tmp_path, known, records, filled):
     """The results of one table and one figure, both made up."""
-    run = measurement(run_id="abc", scale="demo", value=80.0, **FIGURE_RECORD)
-    found = [
-        {"tokens": ["a"], "probability": 0.75, "steps": [0.75, 1.0]},
-        {"tokens": ["b"], "probability": 0.25, "steps": [0.25, 1.0]},
-    ]
-    row = {"language": "x", "lemma": "draw", "tags": [], "gold": "a", "finite": True}
-    rows = [{**row, "index": 5, "hypotheses": found}]
-    run_folder(tmp_path, "demo", "abc").write_hypotheses(rows)
+    run = measurement(run_id="abc", scale="demo", value=80.0, column="dev", metric="dev/accuracy")
+    run_folder(tmp_path, "demo", "abc").write_hypotheses([HYPOTHESES])
     export_figure_data(Archive(tmp_path, "demo"), known["paper2020/figure9"], [run])
     shutil.rmtree(tmp_path / "demo" / "runs")
     return filled(tmp_path, "demo", {"paper2020/table9": records, "paper2020/figure9": [run]})
@@ -113,38 +113,24 @@ def test_a_damaged_record_is_named_and_hides_no_other(archive, results):
     assert "> **1 damaged record left out:**\n> - records/torn.json: not JSON" in markdown
 
 
-def test_runs_without_figure_data_say_so(archive, results):
-    for suffix in ("json", "svg", "png"):
-        figure_path(results, "demo", "paper2020/figure9", suffix).unlink(missing_ok=True)
+def test_a_figure_without_data_is_drawn_if_its_runs_are_here_and_else_says_why(archive, results):
+    name, folder = "paper2020/figure9", run_folder(results, "demo", "abc")
+    figure_path(results, "demo", name, "json").unlink()
     html = build_report(archive).read_text(encoding="utf-8")
     assert "not drawn: the folders of its runs are not here" in html
     assert "<svg" not in html
-
-
-def test_a_figure_that_was_not_asked_for_is_drawn_if_its_runs_are_here(archive, results):
-    for suffix in ("json", "svg", "png"):
-        figure_path(results, "demo", "paper2020/figure9", suffix).unlink(missing_ok=True)
-    folder = run_folder(results, "demo", "abc")
-    found = [{"tokens": ["a"], "probability": 1.0, "steps": [1.0, 1.0]}]
-    row = {"language": "x", "lemma": "l", "tags": [], "gold": "a", "finite": True, "index": 1}
-    folder.write_hypotheses([{**row, "hypotheses": found}])
-    folder.mark_done({})
     archive.__dict__["records"] = []  # read from the folders of runs otherwise
-    build_report(archive, ["paper2020/table9"])
-    assert figure_path(results, "demo", "paper2020/figure9", "svg").exists()
-
-
-def test_a_figure_that_was_not_asked_for_and_cannot_be_drawn_says_why(archive, results):
-    figure_path(results, "demo", "paper2020/figure9", "json").unlink()
-    folder = run_folder(results, "demo", "abc")
     folder.write_hypotheses([])
     folder.mark_done({})
-    archive.__dict__["records"] = []  # read from the folders of runs otherwise
     html = build_report(archive, ["paper2020/table9"]).read_text(encoding="utf-8")
     assert "folders of its runs are not here" not in html
     assert "not drawn: " in html
     with pytest.raises(ResultsError):
-        build_report(archive, ["paper2020/figure9"])
+        build_report(archive, [name])
+    folder.write_hypotheses([HYPOTHESES])
+    folder.mark_done({})
+    build_report(archive, ["paper2020/table9"])  # also one that was not asked for
+    assert figure_path(results, "demo", name, "svg").exists()
 
 
 def test_a_figure_of_the_library_is_taken_from_another_scale(tmp_path):
