@@ -2,8 +2,9 @@
 
 import argparse
 import csv
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from statistics import median
@@ -11,14 +12,22 @@ from typing import NamedTuple
 
 import torch
 
-from benchmarks import gate
 from benchmarks.machine import describe_machine
 from benchmarks.rows import Row, Shape, all_rows, target_for
 from benchmarks.timing import clock_for, paired
 from repro.atomic import atomic_path, atomic_write_text
 from repro.mappings.kernels import dispatch
 
-_RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).resolve().parents[1]
+_RESULTS = ROOT / "benchmarks" / "results"
+_MAPPINGS = ("tests/laws", "tests/mappings/test_values.py", "tests/mappings/kernels")
+TESTS: dict[str, tuple[str, ...]] = {
+    "mapping": _MAPPINGS,
+    "peer": _MAPPINGS,
+    "loss": ("tests/losses/test_fenchel_young.py", "tests/losses/test_linear.py"),
+    "structure": ("tests/structures/test_oracles.py", "tests/structures/test_sparsemap.py"),
+}
+"""Tests of each kind of row, which must pass before anything is timed."""
 UNMEASURED = 3
 """Status if rows could not be measured."""
 _FLUSHES = 20
@@ -56,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, rows = _parse(arguments)
     device = torch.device(options.device)
     machine = describe_machine(device)
-    if not options.tested and (failed := gate.failure({row.kind for row in rows})):
+    if not options.tested and (failed := failure({row.kind for row in rows})):
         print(f"{failed}\n\nA test fails: nothing is timed.")
         return 1
     clock, before, lines = clock_for(device), torch.get_num_threads(), list[Line]()
@@ -91,6 +100,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for text in unmeasured:
         print(text, file=sys.stderr)
     return UNMEASURED if unmeasured else 0
+
+
+def failure(kinds: Iterable[str]) -> str | None:
+    """Run the tests of the given kinds of rows.
+
+    Returns:
+        None if all pass, else the end of what pytest printed.
+    """
+    paths = sorted({path for kind in kinds for path in TESTS[kind]})
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *paths]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode == 0:
+        return None
+    return "\n".join((done.stdout + done.stderr).splitlines()[-30:])
 
 
 def _write(folder: Path, text: str, lines: Sequence[Line]) -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from benchmarks import __main__ as command
-from benchmarks import accuracy, gate
+from benchmarks import accuracy
 from benchmarks.rows import Shape, all_rows, target_for
 from benchmarks.timing import Timing, cpu_seconds, paired
 from repro.mappings import MAPPINGS
@@ -22,7 +22,7 @@ def gate_of(monkeypatch, tmp_path):
     def replace(assertion):
         path = tmp_path / "test_of_the_gate.py"
         path.write_text(f"def test_it():\n    {assertion}\n")
-        monkeypatch.setattr(gate, "TESTS", dict.fromkeys(gate.TESTS, (str(path),)))
+        monkeypatch.setattr(command, "TESTS", dict.fromkeys(command.TESTS, (str(path),)))
 
     return replace
 
@@ -66,9 +66,9 @@ def test_targets_hold_for_two_threads():
 
 
 def test_every_kind_has_tests_that_exist():
-    assert {row.kind for row in all_rows()} <= set(gate.TESTS)
-    for paths in gate.TESTS.values():
-        assert all((Path(gate.ROOT) / path).exists() for path in paths)
+    assert {row.kind for row in all_rows()} <= set(command.TESTS)
+    for paths in command.TESTS.values():
+        assert all((Path(command.ROOT) / path).exists() for path in paths)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_row_that_a_kernel_refuses_is_named_and_the_others_are_measured(
 
     rows[1] = rows[1]._replace(passes=refuse)
     monkeypatch.setattr(command, "all_rows", lambda: rows)
-    monkeypatch.setattr(gate, "failure", None)  # not called
+    monkeypatch.setattr(command, "failure", None)  # not called
     arguments = ["--threads", "1", "--shapes", "4x4", "--seconds", "0", "--tested"]
     assert command.main([*arguments, "--output", str(tmp_path)]) == command.UNMEASURED
     assert f"{rows[1].name} 4x4: REPRO_KERNELS=require" in capsys.readouterr().err
