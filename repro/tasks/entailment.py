@@ -74,7 +74,7 @@ def encode_corpus(config: PairRun) -> EncodedCorpus:
     """
     data, every_word = config.data, config.model.vectors != "random"
     reading = part_of(NliReading, data)
-    folder = FolderState.of(pair_folder(config).resolve())
+    folder = FolderState.of(pair_folder(config))
     return _encode(folder, data.source, reading, data.min_count, every_word)
 
 
