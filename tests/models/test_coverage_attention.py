@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from plain_decoder import attend
+from plain_decoder import attend, small
 
 from repro.data.batching import collate
 from repro.data.pair import Pair
@@ -17,7 +17,8 @@ from repro.models.seq2seq.fertility import (
     PredictedFertility,
     TableFertility,
 )
-from repro.models.seq2seq.model import LstmShape, Seq2Seq
+from repro.models.seq2seq.model import Seq2Seq
+from repro.models.seq2seq.translator import TranslatorParts
 
 SINK = 8
 PAIRS = [
@@ -29,8 +30,8 @@ PAIRS = [
 
 def model(weighting, fertility=None, coverage_vector=False):
     torch.manual_seed(0)
-    attention = GlobalAttention(10, 10, weighting, coverage_vector)
-    return Seq2Seq(9, 8, LstmShape(6, 10, 1, 0.0), attention, Softmax(), fertility)
+    parts = TranslatorParts(9, 8, weighting, Softmax(), fertility)
+    return Seq2Seq(small(coverage_vector=coverage_vector), parts)
 
 
 @pytest.mark.parametrize("mapping", [Csoftmax(), Csparsemax()], ids=["csoftmax", "csparsemax"])
