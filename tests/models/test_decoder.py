@@ -42,18 +42,12 @@ ATTENTION = {
 every_attention = pytest.mark.parametrize("kind", ATTENTION)
 
 
-def decoder_of(kind: str, layers: int = 2, dropout: float = 0.3, **sizes) -> InputFeedingDecoder:
+def decoder_of(kind: str, layers: int = 2, dropout: float = 0.3) -> InputFeedingDecoder:
     torch.manual_seed(0)
-    units = sizes.get("units", UNITS)
-    attention = ATTENTION[kind](units)
-    size = sizes.get("embedding", EMBEDDING)
-    return InputFeedingDecoder(
-        small(
-            embedding_size=size, hidden_size=units, layers=layers, dropout=dropout,
-            output_bias=kind != "entmax",
-        ),
-        attention,
-    )  # fmt: skip
+    attention, sizes = ATTENTION[kind](UNITS), {"embedding_size": EMBEDDING, "hidden_size": UNITS}
+    bias = kind != "entmax"
+    config = small(layers=layers, dropout=dropout, output_bias=bias, **sizes)
+    return InputFeedingDecoder(config, attention)
 
 
 def inputs_of(decoder: InputFeedingDecoder, steps: int = STEPS) -> tuple[Tensor, ...]:
