@@ -171,13 +171,6 @@ def test_malformed_lines_are_named(tmp_path, line, message):
         read_file(path, ANY)
 
 
-def test_a_byte_order_mark_is_skipped(tmp_path):
-    path = write_lines(tmp_path / "x.jsonl", [RECORD])
-    expected = read_file(path, ANY)
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert read_file(path, ANY) == expected
-
-
 def test_files_without_labels_or_missing_are_refused(tmp_path):
     path = write_lines(tmp_path / "x.jsonl", [named(1, gold_label="-")])
     with pytest.raises(DataError, match=r"x.jsonl holds no labeled pair"):
