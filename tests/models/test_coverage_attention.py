@@ -140,13 +140,6 @@ def test_without_bounds_nothing_is_remembered():
     assert state.source.fertility is None
 
 
-def test_every_parameter_gets_a_gradient():
-    net = model(BoundedNormalizer(Csoftmax(), 0.2), ConstantFertility(1.0, SINK), True)
-    batch = collate(PAIRS, [0, 1, 2])
-    net(batch.source, batch.source_lengths, batch.target).scores.square().sum().backward()
-    assert all(p.grad is not None and p.grad.any() for p in net.parameters())
-
-
 @pytest.mark.parametrize(
     ("fertility", "message"),
     [(None, "needs fertilities"), (ConstantFertility(1.0, None), "a distribution needs")],
