@@ -9,7 +9,7 @@ from repro.data.batching import collate
 from repro.data.pair import Pair
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import beam_search
-from repro.mappings import Csoftmax, Csparsemax, Softmax, Sparsemax, csparsemax
+from repro.mappings import Csoftmax, Csparsemax, Entmax, Softmax, Sparsemax, csparsemax
 from repro.models.seq2seq.attention import AttentionNormalizer, BoundedNormalizer, GlobalAttention
 from repro.models.seq2seq.fertility import (
     AlignedFertility,
@@ -29,10 +29,10 @@ PAIRS = [
 ]
 
 
-def model(weighting, fertility=None, coverage_vector=False):
+def model(weighting, fertility=None, coverage_vector=False, output=None):
     torch.manual_seed(0)
-    parts = TranslatorParts(9, 8, weighting, Softmax(), fertility)
-    return Seq2Seq(small(coverage_vector=coverage_vector), parts)
+    parts = TranslatorParts(9, 8, weighting, output or Softmax(), fertility)
+    return Seq2Seq(small(layers=2, coverage_vector=coverage_vector), parts)
 
 
 @pytest.mark.parametrize("mapping", [Csoftmax(), Csparsemax()], ids=["csoftmax", "csparsemax"])
@@ -86,16 +86,17 @@ def test_a_detached_bonus_changes_no_value_and_passes_no_gradient():
 
 
 @pytest.mark.parametrize(
-    ("weighting", "fertility", "coverage_vector"),
+    "parts",
     [
-        (BoundedNormalizer(Csparsemax()), ConstantFertility(2.0, SINK), False),
-        (AttentionNormalizer(Sparsemax()), None, True),
-        (AttentionNormalizer(Softmax()), None, False),
+        (BoundedNormalizer(Csparsemax()), ConstantFertility(2.0, SINK), False, Entmax(1.5)),
+        (AttentionNormalizer(Sparsemax()), None, True, Sparsemax()),
+        (AttentionNormalizer(Softmax()), None, False, Softmax()),
+        (AttentionNormalizer(Entmax(1.5)), None, False, Entmax(1.5)),
     ],
-    ids=["bounded", "coverage vector", "free"],
+    ids=["bounded", "coverage vector", "softmax", "entmax"],
 )
-def test_steps_equal_teacher_forcing_also_for_gathered_rows(weighting, fertility, coverage_vector):
-    net = model(weighting, fertility, coverage_vector).eval()
+def test_steps_equal_teacher_forcing_also_for_gathered_rows(parts):
+    net = model(*parts).eval()
     batch = collate(PAIRS, [0, 1, 2])
     forced = net(batch.source, batch.source_lengths, batch.target)
     rows = torch.tensor([2, 0, 1])
@@ -103,6 +104,7 @@ def test_steps_equal_teacher_forcing_also_for_gathered_rows(weighting, fertility
     previous = torch.full((3,), Vocabulary.BOS)
     for t in range(batch.target.shape[1]):
         step = net.step(state, previous)
+        torch.testing.assert_close(step.probs, net.output_mapping(forced.scores[rows, t]))
         torch.testing.assert_close(step.attention, forced.attention[rows, t])
         state, previous = step.state, batch.target[rows, t]
 
