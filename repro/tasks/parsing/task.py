@@ -267,9 +267,8 @@ class ParsingTask:
             parsed |= zip(batch.indices.tolist(), zip(heads, notes, strict=True), strict=True)
             if solution is not None:
                 candidates.add(solution, batch.host_lengths)
-        parsed, total = distributed.merge(parsed), sum(distributed.gather(total))
+        found, total = distributed.in_order(parsed), sum(distributed.gather(total))
         candidates = CandidateStatistics.joined(distributed.gather(candidates))
-        found = [parsed[index] for index in range(len(trees))]
         return Analysis(
             [heads for heads, _ in found],
             [notes for _, notes in found],

@@ -4,16 +4,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from repro.config.schema.nli import PairModelConfig
 from repro.mappings import MAPPINGS, ProbabilityMap, Softmax, Sparsemax
-from repro.models.entailment import (
+from repro.models.entailment.alignment import (
     Aligner,
-    AttendedLabels,
-    AttentionClassifier,
-    Esim,
     SequentialAligner,
     StructuredAligner,
     WordAligner,
 )
+from repro.models.entailment.classifiers import AttendedLabels, AttentionClassifier, Esim
 from repro.structures import Matching
 
 UNBOUNDED = [spec for spec in MAPPINGS.values() if not spec.bounded]
@@ -28,8 +27,10 @@ WEIGHTINGS = {
 
 def classifier(vectors: Tensor, weighting: nn.Module, dropout: float = 0.0) -> nn.Module:
     torch.manual_seed(3)
-    esim = isinstance(weighting, Aligner)
-    return (Esim if esim else AttentionClassifier)(vectors, esim, 5, dropout, weighting)
+    trainable = isinstance(weighting, Aligner)
+    kind, sizes = Esim if trainable else AttentionClassifier, {"vector_size": 6, "hidden_size": 5}
+    config = PairModelConfig(trainable_vectors=trainable, dropout=dropout, **sizes)
+    return kind(vectors, config, weighting, 3)
 
 
 @pytest.fixture(params=WEIGHTINGS.values(), ids=WEIGHTINGS)

@@ -9,8 +9,15 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from repro.mappings import Softmax, Sparsemax, sparsemax
-from repro.models.entailment import Aligner, Alignment, SequentialAligner, WordAligner
-from repro.models.entailment.alignment import StructuredAligner, TransitionScores, cell_mask
+from repro.models.entailment.alignment import (
+    Aligner,
+    Alignment,
+    SequentialAligner,
+    StructuredAligner,
+    TransitionScores,
+    WordAligner,
+    cell_mask,
+)
 from repro.structures import ConvergenceWarning, Matching
 
 LENGTHS = torch.tensor([[4, 3], [1, 3], [2, 1], [3, 2], [1, 1]])
