@@ -28,7 +28,6 @@ from repro.tasks.parsing.corpus import encode_treebank, identify, restored_treeb
 from repro.tasks.parsing.task import (
     CandidateStatistics,
     ParsingTask,
-    heads_of,
     sparsity_trends,
     weighted_trees,
 )
@@ -158,10 +157,6 @@ def test_the_trend_of_sparsity_compares_the_last_validation_with_the_first(trees
     rows = [{} if one is None else {"dev_trees": one, "dev_parents": 2 * one} for one in trees]
     wanted = {f"train/{name}_ratio": ratio for name in ("trees", "parents")}
     assert sparsity_trends(rows) == ({} if ratio is None else wanted)
-
-
-def test_heads_are_read_off_a_vertex():
-    assert heads_of(torch.tensor([[-1, 2, 0], [-1, 0, -1]]), torch.tensor([2, 1])) == [[2, 0], [0]]
 
 
 def test_a_run_leaves_predictions_candidates_and_records(tmp_path):
