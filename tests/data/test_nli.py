@@ -1,5 +1,6 @@
 import json
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -90,13 +91,10 @@ def test_halves_are_equal_and_do_not_depend_on_the_order(names):
     examples = [NliExample(name, ("a",), ("b",), 0) for name in names]
     first, second = halves(examples)
     assert len(first) - len(second) == len(names) % 2
-    assert sorted([*first, *second], key=names_of) == sorted(examples, key=names_of)
+    by_name = attrgetter("pair_id")
+    assert sorted([*first, *second], key=by_name) == sorted(examples, key=by_name)
     backwards = halves(examples[::-1])
     assert (backwards[0][::-1], backwards[1][::-1]) == (first, second)
-
-
-def names_of(example: NliExample) -> str:
-    return example.pair_id
 
 
 def test_halves_refuse_duplicate_names():
