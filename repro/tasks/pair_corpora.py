@@ -62,9 +62,10 @@ def pair_folder(config: PairRun) -> Path:
     data = config.data
     if data.folder is None and data.source == "files":
         raise DataError("data.source=files reads the files of data.folder; set that as well")
-    size, chosen = data.train_premises, (data.source, data.seed)
-    names = ("nli", "demo_nli")
-    return corpus_folder(config, *names, _write_demo, *chosen, size, inside=str(size))
+    size = data.train_premises
+    return corpus_folder(
+        config, "nli", "demo_nli", _write_demo, data.source, data.seed, size, inside=str(size)
+    )
 
 
 def vectors_dir(config: PairRun) -> Path:

@@ -47,8 +47,10 @@ def encode_corpus(config: MorphologyRun) -> EncodedCorpus:
 
 def _key(config: MorphologyRun) -> tuple[FolderState, str | None, tuple[str, ...] | None]:
     """Return folder, setting (``None`` for user-supplied word lists) and languages to read."""
-    data, task, names = config.data, config.task, ("sigmorphon2018", "demo_morphology")
-    folder = corpus_folder(config, *names, write_demo_corpus, data.seed)
+    data, task = config.data, config.task
+    folder = corpus_folder(
+        config, "sigmorphon2018", "demo_morphology", write_demo_corpus, data.seed
+    )
     languages = None if task.languages is None else tuple(sorted(task.languages))
     setting = task.setting if data.folder is None else None
     return FolderState.of(folder), setting, languages

@@ -74,9 +74,11 @@ def encode_treebank(config: ParsingRun) -> EncodedTreebank:
 
 def _key(config: ParsingRun) -> tuple[FolderState, str, bool]:
     """Return folder and name of the treebank, and whether its size is checked."""
-    data, names = config.data, ("universal_dependencies", "demo_parsing")
+    data = config.data
     chosen = (data.release, data.treebank)
-    folder = corpus_folder(config, *names, write_demo_treebank, *chosen, data.seed)
+    folder = corpus_folder(
+        config, "universal_dependencies", "demo_parsing", write_demo_treebank, *chosen, data.seed
+    )
     if data.folder is not None:
         return FolderState.of(folder), folder.name, False
     state = FolderState.of(treebank_folder(folder, *chosen))
