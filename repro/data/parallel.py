@@ -82,8 +82,7 @@ def open_folder(
                     raise DataError(
                         f"{path}:{number}: {len(line):,} characters; expected at most {LONGEST:,}"
                     )
-    checksums = checksums_of(splits)
-    digest = fingerprint(splits, checksums)
+    digest, checksums = digests_of(splits)
     return ParallelCorpus(
         folder.name, source, target, splits, tokenised, digest, checksums=checksums
     )
@@ -167,8 +166,8 @@ def write_lines(pairs: Iterable[tuple[str, str]], into: ParallelText) -> None:
             target_stream.write(target + "\n")
 
 
-def checksums_of(splits: Mapping[str, ParallelText]) -> dict[Path, str]:
-    """Compute the SHA-256 of every file.
+def digests_of(splits: Mapping[str, ParallelText]) -> tuple[str, dict[Path, str]]:
+    """Compute the SHA-256 of every file, and first that over the names of the splits and these.
 
     Raises:
         DataError: a file is missing.
@@ -177,14 +176,10 @@ def checksums_of(splits: Mapping[str, ParallelText]) -> dict[Path, str]:
     for path in sorted(paths):
         if not path.is_file():
             raise DataError(f"{path} is missing")
-    return {path: sha256_of_file(path) for path in paths}
-
-
-def fingerprint(splits: Mapping[str, ParallelText], checksums: Mapping[Path, str]) -> str:
-    """Compute the SHA-256 over the names of the splits and the checksums of their files."""
+    checksums = {path: sha256_of_file(path) for path in paths}
     lines = [
         f"{name} {side} {checksums[path]}\n"
         for name, text in sorted(splits.items())
         for side, path in zip(("source", "target"), text, strict=True)
     ]
-    return sha256_of("".join(lines).encode())
+    return sha256_of("".join(lines).encode()), checksums

@@ -12,8 +12,7 @@ from repro.data.parallel import (
     ParallelCorpus,
     ParallelText,
     check_size,
-    checksums_of,
-    fingerprint,
+    digests_of,
     read_pairs,
 )
 from repro.errors import DataError
@@ -69,8 +68,7 @@ def open_summaries(
         for split, paths in references.items()
         for number, path in enumerate(paths, start=1)
     }
-    checksums = checksums_of(splits | further)
-    digest = fingerprint(splits | further, checksums)
+    digest, checksums = digests_of(splits | further)
     for split, size in {}.items() if generated else sizes.items():
         reducible = split in ("train", "dev")
         if check_sizes or not reducible:

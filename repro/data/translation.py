@@ -11,8 +11,7 @@ from repro.data.parallel import (
     ParallelCorpus,
     ParallelText,
     check_size,
-    checksums_of,
-    fingerprint,
+    digests_of,
     in_step,
     read_pairs,
     write_lines,
@@ -65,8 +64,7 @@ def open_corpus(
         split: ParallelText(folder / f"{stem}.{source}", folder / f"{stem}.{target}")
         for split, stem in stems.items()
     }
-    checksums = checksums_of(splits)
-    digest = fingerprint(splits, checksums)
+    digest, checksums = digests_of(splits)
     for split, size in sizes.items() if check_sizes else ():
         check_size(splits[split].source, size)
     return ParallelCorpus(

@@ -107,35 +107,6 @@ def _recorded() -> "torch.cuda.Event":
     return event
 
 
-def own_folder(config: RunConfig) -> Path | None:
-    """Return the path of ``data.folder``, relative to ``data_dir``, or ``None`` if it is not set.
-
-    Raises:
-        DataError: there is no such folder.
-    """
-    data = config.data
-    if data.folder is None:
-        return None
-    folder = (config.data_path / data.folder).resolve()
-    if not folder.is_dir():
-        raise DataError(f"data.folder={data.folder}: {folder} is not a folder")
-    return folder
-
-
-def check_name(config: RunConfig, published: str, demo: str) -> None:
-    """Check that ``data.corpus`` names the corpus that the task reads.
-
-    Raises:
-        DataError: it names another corpus, and ``data.folder`` is not set.
-    """
-    expected = demo if config.data.generated else published
-    if config.data.folder is None and config.data.corpus != expected:
-        raise DataError(
-            f"data.corpus={config.data.corpus}: task={config.task.name} reads {expected}; for "
-            "files of your own set data.folder"
-        )
-
-
 class FolderState(NamedTuple):
     """Folder of a corpus and names, sizes and times of its files: a key of what was read there."""
 
@@ -144,7 +115,8 @@ class FolderState(NamedTuple):
 
     @classmethod
     def of(cls, folder: Path) -> Self:
-        """Look at the files below a folder."""
+        """Look at the files below a folder, whose links are resolved."""
+        folder = folder.resolve()
         files = ((path, path.stat()) for path in files_below(folder) if path.is_file())
         return cls(folder, tuple((path, one.st_size, one.st_mtime_ns) for path, one in files))
 
@@ -153,17 +125,45 @@ _generated: dict[tuple[Any, ...], list[Path]] = {}
 """Files of the corpora that this process has generated."""
 
 
-def generate(write: Callable[..., object], folder: Path, *settings: Any) -> None:
-    """Write a generated corpus, unless this process has written it and all its files are there.
+def corpus_folder(
+    config: RunConfig,
+    published: str,
+    demo: str,
+    write: Callable[..., object],
+    *settings: Any,
+    inside: str = "",
+) -> Path:
+    """Return the folder of the corpus of a run: ``data.folder``, a generated or a published one.
 
-    The corpus is a pure function of ``settings``, and ``folder`` holds no other: runs of one
-    folder of results may read different corpora at the same time.
+    ``write(folder, *settings)`` generates a corpus, a pure function of ``settings``, unless this
+    process has done so and all its files are there. Its folder, ``inside`` that of the seed, holds
+    no other: runs of one folder of results may read different corpora at the same time.
+
+    Raises:
+        DataError: ``data.folder`` is not a folder, or ``data.corpus`` is neither that nor the
+            name of the corpus that the task reads: ``published``, or ``demo`` if generated.
     """
+    data = config.data
+    if data.folder is not None:
+        folder = (config.data_path / data.folder).resolve()
+        if not folder.is_dir():
+            raise DataError(f"data.folder={data.folder}: {folder} is not a folder")
+        return folder
+    expected = demo if data.generated else published
+    if data.corpus != expected:
+        raise DataError(
+            f"data.corpus={data.corpus}: task={config.task.name} reads {expected}; for files of "
+            "your own set data.folder"
+        )
+    if not data.generated:
+        return config.corpus_path
+    folder = config.corpus_path.resolve() / inside
     written = _generated.get((write, folder, *settings), [])
     if not written or not all(path.is_file() for path in written):
         write(folder, *settings)
         found = [path for path in folder.rglob("*") if path.is_file()]
         _generated[write, folder, *settings] = found
+    return folder
 
 
 def check_length(symbols: Sequence[object]) -> None:

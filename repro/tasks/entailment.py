@@ -74,7 +74,7 @@ def encode_corpus(config: PairRun) -> EncodedCorpus:
     """
     data, every_word = config.data, config.model.vectors != "random"
     reading = part_of(NliReading, data)
-    folder = FolderState.of(pair_folder(config).resolve())
+    folder = FolderState.of(pair_folder(config))
     return _encode(folder, data.source, reading, data.min_count, every_word)
 
 
@@ -192,23 +192,21 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
     nonzeros: ClassVar[str]
     """Name of the metric that reports the percentage of nonzero weights."""
     classifier: ClassVar[type[nn.Module]]
-    """Class of the model; its arguments are the word vectors, whether they are trained, the size of
-    the states, the dropout probability, the weighting and the number of labels."""
+    """Class of the model, given word vectors, its configuration, the weighting and the number of
+    labels."""
 
     def __init__(
         self, config: RunT, device: torch.device, stored: Mapping[str, Any] | None = None
     ) -> None:
         self.config, self.settings, self.device = config, config.task, device
         self.data = encode_corpus(config) if stored is None else restored_corpus(stored)
-        vocabulary, sizes = self.data.vocabulary, config.model
+        vocabulary, model = self.data.vocabulary, config.model
         self.tally = {"pairs_per_second": 0.0}
         self.model = self.classifier(
             vectors_of(config, vocabulary)
             if stored is None
-            else torch.zeros(len(vocabulary), sizes.vector_size),
-            sizes.trainable_vectors,
-            sizes.hidden_size,
-            sizes.dropout,
+            else torch.zeros(len(vocabulary), model.vector_size),
+            model,
             self.weighting(config),
             len(self.data.labels),
         ).to(device)
@@ -308,10 +306,10 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
             nonzero, cells = nonzero + counted[0], cells + counted[1]
         parts = distributed.gather((total, nonzero, cells))
         total, nonzero, cells = (sum(part) for part in zip(*parts, strict=True))
-        merged, names = distributed.merge(predicted), self.data.labels
+        names = self.data.labels
         gold = [names[example.label] for example in split.examples]
-        chosen = [names[merged[place]] for place in range(len(merged))]
-        return Predictions(Labels(gold, chosen), total / len(merged), 100.0 * nonzero / cells)
+        chosen = [names[label] for label in distributed.in_order(predicted)]
+        return Predictions(Labels(gold, chosen), total / len(chosen), 100.0 * nonzero / cells)
 
     def preparation(self) -> dict[str, Any]:
         """Return the vocabulary and the labels; see ``Predictor``."""

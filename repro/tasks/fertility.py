@@ -139,15 +139,7 @@ def new_tagger(config: FertilityConfig, vocabulary: int, seed: int) -> Fertility
     """Create an untrained tagger without changing the global random state."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed also seeds every GPU
-        return FertilityTagger(
-            vocabulary,
-            config.embedding_size,
-            config.hidden_size,
-            config.classes,
-            config.layers,
-            config.dropout,
-            config.least,
-        )
+        return FertilityTagger(vocabulary, config)
 
 
 def train_tagger(

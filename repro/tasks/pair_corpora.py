@@ -9,7 +9,7 @@ from repro.data.demo.nli import PREMISES, write_demo_nli
 from repro.data.files import sha256_of
 from repro.data.nli import archive_files, fingerprint, pair_files
 from repro.errors import DataError
-from repro.tasks.common import check_name, generate, own_folder
+from repro.tasks.common import corpus_folder
 from repro.tasks.protocol import CorpusIdentity
 
 SOURCES = {corpus.name: corpus for corpus in (SNLI, MULTINLI)}
@@ -59,17 +59,13 @@ def text_files(config: PairRun) -> list[Path]:
 
 def pair_folder(config: PairRun) -> Path:
     """Return the folder of the corpus, which is user-supplied, generated or published."""
-    data, own = config.data, own_folder(config)
-    if own is not None:
-        return own
-    if data.source == "files":
+    data = config.data
+    if data.folder is None and data.source == "files":
         raise DataError("data.source=files reads the files of data.folder; set that as well")
-    check_name(config, "nli", "demo_nli")
-    if not data.generated:
-        return config.corpus_path
-    folder = config.corpus_path.resolve() / str(data.train_premises)
-    generate(_write_demo, folder, data.source, data.seed, data.train_premises)
-    return folder
+    size = data.train_premises
+    return corpus_folder(
+        config, "nli", "demo_nli", _write_demo, data.source, data.seed, size, inside=str(size)
+    )
 
 
 def vectors_dir(config: PairRun) -> Path:

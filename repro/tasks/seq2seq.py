@@ -189,9 +189,9 @@ class Seq2SeqTask:
         ``beam_size`` replaces ``decoding.beam_size``.
         """
         size = beam_size or self.config.decoding.beam_size
-        found = self.search_in_batches(model, pairs, size, keep_attention)
-        results = distributed.merge(dict(found))
-        return [results[number] for number in range(len(results))]
+        return distributed.in_order(
+            dict(self.search_in_batches(model, pairs, size, keep_attention))
+        )
 
     def search_in_batches(
         self, model: StepModel[Any], pairs: Sequence[Pair], beam_size: int, keep_attention: bool

@@ -17,8 +17,6 @@ from torch.nn.parallel import DistributedDataParallel
 from repro.training.protocol import BatchT, Trainable, Validation
 
 ItemT = TypeVar("ItemT")
-KeyT = TypeVar("KeyT")
-ValueT = TypeVar("ValueT")
 
 
 def start() -> None:
@@ -68,9 +66,10 @@ def gather(value: ItemT) -> list[ItemT]:
     return values
 
 
-def merge(found: Mapping[KeyT, ValueT]) -> dict[KeyT, ValueT]:
-    """Merge the results of all processes, each of which has those of its :func:`share`."""
-    return {key: value for part in gather(dict(found)) for key, value in part.items()}
+def in_order(found: Mapping[int, ItemT]) -> list[ItemT]:
+    """Return the results of all processes by position; each has those of its :func:`share`."""
+    merged = {place: one for part in gather(dict(found)) for place, one in part.items()}
+    return [merged[place] for place in range(len(merged))]
 
 
 def same(value: Any) -> Any:

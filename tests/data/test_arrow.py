@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from repro.data.arrow import ArrowPairs, write_pairs
-from repro.data.batching import collate
 from repro.data.pair import Pair
 
 
@@ -33,13 +32,6 @@ def test_empty_sides_and_bounds(tmp_path):
     assert pairs[0] == Pair([5], [])
     with pytest.raises(IndexError, match="pair 2 of 2"):
         pairs[2]
-
-
-def test_batches_are_collated_from_the_file(tmp_path):
-    expected = list(random_pairs(50))
-    write_pairs(tmp_path / "train.arrow", expected)
-    batch = collate(ArrowPairs(tmp_path / "train.arrow"), [40, 3, 7])
-    assert batch.target.equal(collate(expected, [40, 3, 7]).target)
 
 
 _MEASURE = """

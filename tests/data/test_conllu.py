@@ -71,12 +71,6 @@ def test_predicted_heads_replace_gold_trees_and_relations(tmp_path):
         format_sentence(sentences[0], [0])
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_line():
-    assert parse("\ufeff" + RICH) == parse(RICH)
-    alone = f"{row(1, 0)}\n\n"
-    assert parse("\ufeff" + alone) == parse(alone)
-
-
 @pytest.mark.parametrize(
     ("lines", "place", "message"),
     [

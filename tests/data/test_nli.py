@@ -1,5 +1,6 @@
 import json
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -90,13 +91,10 @@ def test_halves_are_equal_and_do_not_depend_on_the_order(names):
     examples = [NliExample(name, ("a",), ("b",), 0) for name in names]
     first, second = halves(examples)
     assert len(first) - len(second) == len(names) % 2
-    assert sorted([*first, *second], key=names_of) == sorted(examples, key=names_of)
+    by_name = attrgetter("pair_id")
+    assert sorted([*first, *second], key=by_name) == sorted(examples, key=by_name)
     backwards = halves(examples[::-1])
     assert (backwards[0][::-1], backwards[1][::-1]) == (first, second)
-
-
-def names_of(example: NliExample) -> str:
-    return example.pair_id
 
 
 def test_halves_refuse_duplicate_names():
@@ -169,13 +167,6 @@ def test_malformed_lines_are_named(tmp_path, line, message):
     path.write_bytes(path.read_bytes() + line + b"\n")
     with pytest.raises(DataError, match=rf"x\.jsonl:2: {message}"):
         read_file(path, ANY)
-
-
-def test_a_byte_order_mark_is_skipped(tmp_path):
-    path = write_lines(tmp_path / "x.jsonl", [RECORD])
-    expected = read_file(path, ANY)
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert read_file(path, ANY) == expected
 
 
 def test_files_without_labels_or_missing_are_refused(tmp_path):

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from repro.config.schema.text_pairs import EncodingSettings, TextSettings
+from repro.config.schema.text_pairs import TextSettings
 from repro.data.parallel import ParallelCorpus, ParallelText, read_pairs
-from repro.data.preparation import prepare, prune_tests
+from repro.data.preparation import prune_tests
 from repro.errors import DataError
 
 SOURCES = ["ein haus", "ein sehr großes haus", "haus", "ja"]
@@ -36,15 +36,6 @@ def test_every_file_of_a_test_set_loses_the_same_pairs(corpus, tmp_path):
     assert further.read_text("utf-8").splitlines() == [FURTHER[0], FURTHER[3]]
     for split in ("train", "dev"):
         assert pruned.splits[split] == corpus.splits[split]
-
-
-def test_models_and_metrics_read_the_pruned_pairs(corpus, tmp_path):
-    pruned = prune_tests(corpus, TextSettings(), 2, tmp_path / "cache")
-    prepared = prepare(pruned, TextSettings(), EncodingSettings(), tmp_path / "cache")
-    ids = [prepared.target.decode(pair.target) for pair in prepared.splits["test"]]
-    assert ids == [target.split() for _, target in read_pairs(prepared.texts["test"])]
-    assert ids == [["a", "house"], ["yes"]]
-    assert len(prepared.splits["dev"]) == len(SOURCES)
 
 
 def test_limits_are_told_apart_and_none_changes_nothing(corpus, tmp_path):

@@ -1,11 +1,19 @@
-"""Oracles: attention, and a decoder that computes one step after the other with plain autograd."""
+"""Small models; attention and a decoder that computes step by step with plain autograd."""
+
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from repro.config.schema.seq2seq import TranslatorConfig
 from repro.models.seq2seq.attention import Attention, AttentionState, FeedForwardAttention
 from repro.models.seq2seq.model import Decoded, DecoderState, InputFeedingDecoder
+
+
+def small(**settings: Any) -> TranslatorConfig:
+    sizes = {"embedding_size": 6, "hidden_size": 10, "layers": 1, "dropout": 0.0, "init_range": 0.3}
+    return TranslatorConfig(name="seq2seq", **(sizes | settings))
 
 
 def attend(attention: Attention, query: Tensor, source: AttentionState) -> tuple[Tensor, Tensor]:

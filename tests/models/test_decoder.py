@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 import torch
-from plain_decoder import plain_decode
+from plain_decoder import plain_decode, small
 from torch import Tensor
 from torch.func import functional_call
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -22,7 +22,6 @@ from repro.models.seq2seq.model import (
     DecoderState,
     Encoding,
     InputFeedingDecoder,
-    LstmShape,
 )
 
 ROWS, SOURCE, STEPS, UNITS, EMBEDDING = 3, 5, 4, 6, 5
@@ -43,12 +42,12 @@ ATTENTION = {
 every_attention = pytest.mark.parametrize("kind", ATTENTION)
 
 
-def decoder_of(kind: str, layers: int = 2, dropout: float = 0.3, **sizes) -> InputFeedingDecoder:
+def decoder_of(kind: str, layers: int = 2, dropout: float = 0.3) -> InputFeedingDecoder:
     torch.manual_seed(0)
-    units = sizes.get("units", UNITS)
-    attention = ATTENTION[kind](units)
-    shape = LstmShape(sizes.get("embedding", EMBEDDING), units, layers, dropout)
-    return InputFeedingDecoder(shape, attention, output_bias=kind != "entmax")
+    attention, sizes = ATTENTION[kind](UNITS), {"embedding_size": EMBEDDING, "hidden_size": UNITS}
+    bias = kind != "entmax"
+    config = small(layers=layers, dropout=dropout, output_bias=bias, **sizes)
+    return InputFeedingDecoder(config, attention)
 
 
 def inputs_of(decoder: InputFeedingDecoder, steps: int = STEPS) -> tuple[Tensor, ...]:

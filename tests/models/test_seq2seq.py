@@ -1,36 +1,22 @@
 import pytest
 import torch
-from plain_decoder import attend
+from plain_decoder import attend, small
 
 from repro.data.batching import collate
 from repro.data.pair import Pair
-from repro.data.vocabulary import Vocabulary
 from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
 from repro.models.seq2seq.attention import AttentionNormalizer, GlobalAttention
-from repro.models.seq2seq.model import LstmEncoder, LstmShape, Seq2Seq
+from repro.models.seq2seq.model import LstmEncoder, Seq2Seq
+from repro.models.seq2seq.translator import TranslatorParts
 
 MAPPINGS = [Softmax(), Entmax(1.5), Sparsemax()]
 PAIRS = [Pair([4, 5, 6, 7], [4, 5]), Pair([5, 4], [6, 6, 5]), Pair([7], [4])]
 
 
-def model(attention: ProbabilityMap, output: ProbabilityMap, dropout: float = 0.0) -> Seq2Seq:
+def model(attention: ProbabilityMap, output: ProbabilityMap) -> Seq2Seq:
     torch.manual_seed(0)
-    weights = GlobalAttention(10, 10, AttentionNormalizer(attention))
-    return Seq2Seq(9, 8, LstmShape(6, 10, 2, dropout), weights, output)
-
-
-@pytest.mark.parametrize("mapping", MAPPINGS, ids=lambda m: type(m).__name__)
-def test_steps_with_gold_symbols_equal_teacher_forcing(mapping):
-    net = model(mapping, mapping).eval()
-    batch = collate(PAIRS, [0, 1, 2])
-    forced = net(batch.source, batch.source_lengths, batch.target)
-    state = net.start(batch.source, batch.source_mask)
-    previous = torch.full((3,), Vocabulary.BOS)
-    for t in range(batch.target.shape[1]):
-        step = net.step(state, previous)
-        torch.testing.assert_close(step.probs, mapping(forced.scores[:, t]))
-        torch.testing.assert_close(step.attention, forced.attention[:, t])
-        state, previous = step.state, batch.target[:, t]
+    parts = TranslatorParts(9, 8, AttentionNormalizer(attention), output)
+    return Seq2Seq(small(layers=2), parts)
 
 
 def test_padding_changes_nothing():
@@ -45,9 +31,8 @@ def test_padding_changes_nothing():
 
 @pytest.mark.parametrize(("rate", "dropped"), [(None, True), (0.0, False), (0.5, True)])
 def test_embeddings_have_a_dropout_of_their_own(rate, dropped):
-    shape = LstmShape(6, 10, 1, 0.3, embedding_dropout=rate)
-    attention = GlobalAttention(10, 10, AttentionNormalizer(Softmax()))
-    net = Seq2Seq(9, 8, shape, attention, Softmax())
+    parts = TranslatorParts(9, 8, AttentionNormalizer(Softmax()), Softmax())
+    net = Seq2Seq(small(dropout=0.3, embedding_dropout=rate), parts)
     batch = collate(PAIRS, [0, 1, 2])
     seen = []
     net.encoder.lstm.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].data))
@@ -71,7 +56,7 @@ def test_half_precision_leaves_the_attention_weights_whole(mapping):
 @pytest.mark.parametrize("bidirectional", [True, False])
 def test_the_encoder_reads_each_row_in_its_own_length(bidirectional):
     torch.manual_seed(0)
-    encoder = LstmEncoder(9, LstmShape(6, 10, 2, 0.0, bidirectional=bidirectional)).eval()
+    encoder = LstmEncoder(9, small(layers=2, bidirectional=bidirectional)).eval()
     batch = collate(PAIRS, [0, 1, 2])
     encoding = encoder(batch.source, batch.source_lengths)
     assert encoding.memory.shape == (3, 4, 10)
@@ -89,7 +74,7 @@ def test_an_encoder_of_one_direction_does_not_see_what_follows():
     """Changing the last source symbol changes the last state only."""
     torch.manual_seed(0)
     for bidirectional, unchanged in ((False, True), (True, False)):
-        encoder = LstmEncoder(9, LstmShape(6, 10, 1, 0.0, bidirectional=bidirectional)).eval()
+        encoder = LstmEncoder(9, small(bidirectional=bidirectional)).eval()
         lengths = torch.tensor([4])
         one, other = (
             encoder(torch.tensor([[4, 5, 6, last]]), lengths).memory[0] for last in (7, 8)

@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves
 
+import repro.structures  # noqa: F401  # imports the modules that `transfers` patches
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
 from repro.data.batching import Seq2SeqBatch

@@ -9,7 +9,8 @@ from predicted import predicted
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
 from repro.mappings import Sparsemax
-from repro.models.entailment import AlignedLabels, SequentialAligner, StructuredAligner, WordAligner
+from repro.models.entailment.alignment import SequentialAligner, StructuredAligner, WordAligner
+from repro.models.entailment.classifiers import AlignedLabels
 from repro.report.figures import figure_kind
 from repro.results.files import read_rows
 from repro.tasks.nli_alignment.task import NliAlignmentTask

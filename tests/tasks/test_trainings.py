@@ -16,6 +16,7 @@ from repro.runs.execute import execute
 from repro.runs.job import locate
 from repro.tasks import task_spec
 from repro.training import loop
+from repro.training.seeding import seed_everything
 
 TRANSLATOR = [
     "model.embedding_size=8", "model.hidden_size=8", "model.layers=1", "training.max_steps=5",
@@ -45,6 +46,31 @@ def test_an_epoch_holds_every_example_once(name, tmp_path):
     train = task.data.splits["train"] if name == "nmt" else task.data.train
     assert sorted(seen) == list(range(len(getattr(train, "examples", train))))
     assert seen == again != other
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        *(f"snli mapping={one}" for one in ("sparsemax", "fusedmax", "oscarmax", "entmax")),
+        *(f"nli_alignment model.alignment={one}" for one in ("words", "sequential", "matching")),
+        *(f"parsing loss={one}" for one in ("crf", "margin_crf", "structured_svm", "sparsemap")),
+        "nmt mapping=csparsemax",
+        "nmt mapping=csoftmax model.coverage_vector=true",
+        "nmt mapping=softmax model.coverage_vector=true",
+    ],
+)
+def test_every_learned_parameter_moves(choice, root):
+    name, *overrides = choice.split()
+    seed_everything(1)
+    task = task_spec(name).build(config(name, root, *overrides), torch.device("cpu"))
+    task.loss(task.batches(0)[0])[0].backward()
+    for parameter_name, parameter in task.model.named_parameters():
+        if not parameter_name.startswith("fertility."):  # trained before the model
+            assert parameter.grad is not None, parameter_name
+            assert parameter.grad.isfinite().all(), parameter_name
+            # Not every transition need have a weight at first.
+            moves = parameter_name.startswith("aligner.") or parameter.grad.abs().sum() > 0
+            assert moves, parameter_name
 
 
 @pytest.mark.parametrize(

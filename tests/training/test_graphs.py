@@ -68,6 +68,11 @@ def built(name: str, root: Path, *overrides: str, device: str = "cpu") -> Task[A
     return task
 
 
+def updates_of(task: Task[Any]) -> graphs.Updates:
+    config = task.config.training
+    return updates(task, build_optimizer(config, task.model.parameters()), config)
+
+
 def cut(batch: Seq2SeqBatch, source: int) -> Seq2SeqBatch:
     """A batch of one target length, and sources of a given length."""
     ids = torch.arange(4 * 12).view(4, 12) % 5 + 4
@@ -123,8 +128,7 @@ def test_replayed_updates_are_those_of_padded_batches(optimizer, root, fake):
 
 def test_rare_shapes_and_shapes_beyond_the_limit_are_not_captured(root, fake, monkeypatch):
     task = built(MORPHOLOGY, root)
-    config = task.config.training
-    take = updates(task, build_optimizer(config, task.model.parameters()), config)
+    take = updates_of(task)
     batch = task.batches(0)[0]
     for source in (2, 6, 10) * graphs.EAGER:
         take(cut(batch, source))
@@ -150,8 +154,7 @@ def test_tallies_count_replays(root, fake, monkeypatch):
             return torch.zeros(()), torch.tensor(len(batch))
 
     monkeypatch.setattr(graphs, "Graph", Python)
-    config = task.config.training
-    take = updates(task, build_optimizer(config, task.model.parameters()), config)
+    take = updates_of(task)
     for step in range(1, 7):
         take(copy.copy(batch))
         assert tally["pairs_per_second"] == len(batch) * step
@@ -168,8 +171,7 @@ def test_tasks_that_wait_for_the_host_are_not_captured(root, fake, monkeypatch):
     monkeypatch.setattr(graphs, "watch", lambda work: (work(), True))
     monkeypatch.setattr(torch.cuda, "stream", entered)
     task = built(MORPHOLOGY, root)
-    config = task.config.training
-    take = updates(task, build_optimizer(config, task.model.parameters()), config)
+    take = updates_of(task)
     for _ in range(6):
         take(cut(task.batches(0)[0], 5))
     assert fake.captured == 0
@@ -200,12 +202,10 @@ def test_only_the_warnings_of_the_work_count(waits, monkeypatch):
 
 def test_without_graphs_batches_are_not_padded(root, fake):
     task = built(MORPHOLOGY, root, "training.graphs=off")
-    config = task.config.training
     seen: list[tuple[int, ...]] = []
     whole = task.loss
     task.loss = lambda batch: (seen.append(batch.source.shape), whole(batch))[1]  # type: ignore
-    take = updates(task, build_optimizer(config, task.model.parameters()), config)
-    take(cut(task.batches(0)[0], 5))
+    updates_of(task)(cut(task.batches(0)[0], 5))
     assert seen == [(4, 5)]
     assert fake.captured == 0
 
@@ -281,8 +281,7 @@ def test_graphs_give_the_bits_of_eager_updates(name, root):
     found = []
     for wanted in ("auto", "off"):
         task = built(name, root, f"training.graphs={wanted}", device="cuda")
-        config = task.config.training
-        take = updates(task, build_optimizer(config, task.model.parameters()), config)
+        take = updates_of(task)
         batch = task.batches(0)[0]
         batch = batch.padded(graphs.STEP) if hasattr(batch, "padded") else batch
         losses = [take(batch)[0].clone() for _ in range(8)]

@@ -7,7 +7,7 @@ import resource
 import signal
 import stat
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -64,6 +64,32 @@ class Regression:
         return Validation(loss, {"score": float(weight.sum())})
 
 
+class Scored(Regression):
+    """A task whose validations have these scores; it keeps the weights of each."""
+
+    def __init__(self, *scores: float) -> None:
+        super().__init__()
+        self.scores, self.seen = scores, list[Tensor]()
+
+    def validate(self) -> Validation:
+        self.seen.append(self.model[0].weight.clone())
+        return Validation(1.0, {"score": self.scores[len(self.seen) - 1]})
+
+
+class Interrupted(Regression):
+    """A task that sends signals in its eighth update."""
+
+    def __init__(self, signals: int) -> None:
+        super().__init__()
+        self.signals = signals
+
+    def loss(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+        if self.updates == 7:
+            for _ in range(self.signals):
+                os.kill(os.getpid(), signal.SIGINT)
+        return super().loss(batch)
+
+
 def config(**changes: Any) -> TrainingConfig:
     settings = {
         "learning_rate": 0.01, "decay": 0.5, "min_learning_rate": 1e-6, "max_grad_norm": 5.0,
@@ -73,10 +99,15 @@ def config(**changes: Any) -> TrainingConfig:
     return TrainingConfig(**(settings | changes))
 
 
-def run(task: Regression, folder: Path, **changes: Any) -> TrainingProgress:
+def run(
+    task: Regression,
+    folder: Path,
+    on_row: Callable[[dict[str, Any]], None] = lambda _row: None,
+    **changes: Any,
+) -> TrainingProgress:
     folder.mkdir(exist_ok=True)
     files = FitPaths(folder / "checkpoint.pt", folder / "model.safetensors")
-    return fit(task, config(**changes), files, lambda _row: None, lambda _progress, _total: None)
+    return fit(task, config(**changes), files, on_row, lambda _progress, _total: None)
 
 
 def rows(progress: TrainingProgress) -> list[dict[str, Any]]:
@@ -110,13 +141,7 @@ def test_a_finished_training_does_nothing_more(tmp_path):
 
 
 def test_ctrl_c_leaves_a_checkpoint_and_the_rest_can_follow(tmp_path):
-    class Interrupted(Regression):
-        def loss(self, batch: Tensor) -> tuple[Tensor, Tensor]:
-            if self.updates == 7:
-                os.kill(os.getpid(), signal.SIGINT)
-            return super().loss(batch)
-
-    task = Interrupted()
+    task = Interrupted(signals=1)
     with pytest.raises(KeyboardInterrupt):
         run(task, tmp_path, checkpoint_minutes=1000.0)
     assert load_checkpoint(tmp_path / "checkpoint.pt")[0].step == task.updates == 8
@@ -224,16 +249,8 @@ def test_a_second_signal_during_updates_stops_at_once_and_says_what_is_lost(
     tmp_path, capfd, monkeypatch
 ):
     monkeypatch.setattr("repro.training.loop._SECONDS_BETWEEN_ROWS_SAVED", -1.0)
-
-    class Interrupted(Regression):
-        def loss(self, batch: Tensor) -> tuple[Tensor, Tensor]:
-            if self.updates == 7:
-                os.kill(os.getpid(), signal.SIGINT)
-                os.kill(os.getpid(), signal.SIGINT)
-            return super().loss(batch)
-
     with pytest.raises(KeyboardInterrupt, match="from the last checkpoint"):
-        run(Interrupted(), tmp_path, checkpoint_minutes=1000.0)
+        run(Interrupted(signals=2), tmp_path, checkpoint_minutes=1000.0)
     assert load_checkpoint(tmp_path / "checkpoint.pt")[0].step == 5
     assert "since the last checkpoint" in capfd.readouterr().err
 
@@ -281,14 +298,18 @@ def test_rows_after_a_number_of_updates_hold_the_mean_loss_of_those_updates(tmp_
         assert row["train_loss"] == pytest.approx(sum(own) / len(own))
 
 
-def test_patience_counts_validations_within_an_epoch(tmp_path):
-    class Falling(Regression):
-        def validate(self) -> Validation:
-            return Validation(1.0, {"score": -float(self.updates)})
-
-    progress = run(Falling(), tmp_path, validate_every_steps=2, patience=1)
-    assert [row["step"] for row in progress.history] == [2, 4]
-    assert (progress.best_epoch, progress.best_step) == (1, 2)
+@pytest.mark.parametrize(
+    ("scores", "changes", "steps", "best"),
+    [
+        ((2.0, 1.0), {"validate_every_steps": 2, "patience": 1}, [2, 4], (1, 2)),
+        ((3.0, 2.0, 1.0), {"max_epochs": 12, "patience": 2}, [5, 10, 15, 20, 25, 30], (2, 10)),
+    ],
+    ids=["within an epoch", "every second epoch"],
+)
+def test_patience_counts_validations(tmp_path, scores, changes, steps, best):
+    progress = run(Scored(*scores), tmp_path, **changes)
+    assert [row["step"] for row in progress.history] == steps
+    assert (progress.best_epoch, progress.best_step) == best
 
 
 @pytest.mark.parametrize(("max_steps", "epochs"), [(5, 1.0), (12, 2.4), (30, 6.0)])
@@ -333,19 +354,25 @@ def test_the_speed_leaves_out_the_first_update_of_each_process(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "steps", "gain"),
+    ("rows", "first", "gain"),
     [
-        ([9.0], [5], None),
-        ([9.0, 11.0], [5, 10], None),
-        ([9.0, 11.0, 12.0], [5, 10, 15], 2.0),
-        ([9.0, 11.0, 20.0, 24.0], [5, 10, 15, 20], 0.5),
-        ([9.0, 11.0, 11.4], [5, 10, 12], 2.0),  # fewer updates in the last row
+        ({5: 9.0}, [], None),
+        ({5: 9.0, 10: 11.0}, [], None),
+        ({5: 9.0, 10: 11.0, 15: 12.0}, [], 2.0),
+        ({5: 9.0, 10: 11.0, 15: 20.0, 20: 24.0}, [], 0.5),
+        ({5: 9.0, 10: 11.0, 12: 11.4}, [], 2.0),  # fewer updates in the last row
+        ({2: 8.0, 4: 20.0, 6: 26.0}, [], 2.0),  # progress of earlier versions
+        ({2: 8.0, 4: 20.0, 6: 26.0}, [[1, 6.0]], 2.0),
+        ({2: 8.0, 4: 20.0, 6: 26.0}, [[1, 6.0], [3, 4.0]], 8 / 3),
+        ({2: 8.0, 4: 20.0, 6: 26.0}, [[1, 6.0], [3, 4.0], [4, 8.0]], None),
+        ({2: 8.0, 4: 20.0, 6: 26.0}, [[5, 2.0], [6, 2.0]], None),
     ],
 )
-def test_the_gain_in_speed_compares_the_last_row_with_the_second(seconds, steps, gain):
-    pairs = zip(seconds, steps, strict=True)
-    history = [{"seconds": spent, "step": step} for spent, step in pairs]
-    progress = TrainingProgress(step=steps[-1], seconds=seconds[-1], symbols=10, history=history)
+def test_the_gain_in_speed_compares_the_last_row_with_the_second(rows, first, gain):
+    """Seconds by step; updates that compile something, ``first``, are left out."""
+    history = [{"step": step, "seconds": seconds} for step, seconds in rows.items()]
+    content = {**history[-1], "symbols": 10, "history": history}
+    progress = TrainingProgress.of({**content, "first_updates": first} if first else content)
     assert progress.speeds().get("speed_gain") == pytest.approx(gain)
 
 
@@ -377,23 +404,6 @@ def test_the_gain_in_speed_leaves_out_the_first_update_of_each_process(tmp_path,
         assert len(progress.first_updates) == len(stops) + 1
 
 
-@pytest.mark.parametrize(
-    ("first", "gain"),
-    [
-        ([], 2.0),  # progress of earlier versions
-        ([[1, 6.0]], 2.0),
-        ([[1, 6.0], [3, 4.0]], 8 / 3),
-        ([[1, 6.0], [3, 4.0], [4, 8.0]], None),
-        ([[5, 2.0], [6, 2.0]], None),
-    ],
-)
-def test_the_gain_in_speed_needs_updates_that_compile_nothing(first, gain):
-    rows = [{"seconds": s, "step": n} for s, n in [(8.0, 2), (20.0, 4), (26.0, 6)]]
-    content = {"step": 6, "seconds": 26.0, "symbols": 10, "history": rows}
-    progress = TrainingProgress.of({**content, "first_updates": first} if first else content)
-    assert progress.speeds().get("speed_gain") == pytest.approx(gain)
-
-
 def test_the_speed_of_a_single_update_counts_it(tmp_path):
     progress = run(Compiling(), tmp_path, max_steps=1)
     assert progress.speeds()["tokens_per_second"] == pytest.approx(4 / progress.seconds)
@@ -408,11 +418,10 @@ def test_a_validation_that_is_not_finite_is_a_divergence(tmp_path, bad, value):
             return Validation(metrics.pop("loss"), metrics)
 
     history: list[dict[str, Any]] = []
-    files = FitPaths(tmp_path / "checkpoint.pt", tmp_path / "model.safetensors")
     with pytest.raises(DivergenceError, match=f"validation {bad} of epoch 2"):
-        fit(Diverged(), config(), files, history.append, lambda _progress, _total: None)
+        run(Diverged(), tmp_path, history.append)
     assert [row["epoch"] for row in history] == [1]
-    assert not files.weights.exists()
+    assert not (tmp_path / "model.safetensors").exists()
 
 
 @pytest.mark.parametrize(
@@ -437,15 +446,7 @@ def test_an_unknown_selecting_metric_is_refused_before_training(tmp_path):
 
 
 def test_the_best_weights_are_those_of_the_best_validation(tmp_path):
-    class Recorded(Regression):
-        scores = (1.0, 3.0, 2.0)
-        seen: list[Tensor]
-
-        def validate(self) -> Validation:
-            self.seen = [*getattr(self, "seen", []), self.model[0].weight.clone()]
-            return Validation(1.0, {"score": self.scores[len(self.seen) - 1]})
-
-    task = Recorded()
+    task = Scored(1.0, 3.0, 2.0)
     progress = run(task, tmp_path)
     assert progress.best_epoch == 4
     load_weights(tmp_path / "model.safetensors", task.model)
@@ -455,29 +456,20 @@ def test_the_best_weights_are_those_of_the_best_validation(tmp_path):
 def test_weights_that_a_killed_session_wrote_after_its_checkpoint_do_not_stay(tmp_path):
     """The session that continues rounds otherwise, and does not find as good ones again."""
 
-    class Scored(Regression):
-        def __init__(self, *scores: float) -> None:
-            super().__init__()
-            self.scores, self.seen = [*scores], list[Tensor]()
-
-        def validate(self) -> Validation:
-            self.seen.append(self.model[0].weight.clone())
-            return Validation(1.0, {"score": self.scores[len(self.seen) - 1]})
-
     def die(row: dict[str, Any]) -> None:
         if row["epoch"] == 4:
             raise RuntimeError("killed")
 
-    files = FitPaths(tmp_path / "checkpoint.pt", tmp_path / "model.safetensors")
+    weights = tmp_path / "model.safetensors"
     killed = Scored(1.0, 3.0)
     with pytest.raises(RuntimeError, match="killed"):
-        fit(killed, config(), files, die, lambda _progress, _total: None)
-    assert load_checkpoint(files.checkpoint)[0].best_epoch == 2
-    load_weights(files.weights, killed.model)
+        run(killed, tmp_path, die)
+    assert load_checkpoint(tmp_path / "checkpoint.pt")[0].best_epoch == 2
+    load_weights(weights, killed.model)
     assert torch.equal(killed.model[0].weight, killed.seen[1])
     continued = Scored(0.5, 0.7)
     assert run(continued, tmp_path).best_epoch == 2
-    load_weights(files.weights, continued.model)
+    load_weights(weights, continued.model)
     assert torch.equal(continued.model[0].weight, killed.seen[0])
     assert {one.name for one in tmp_path.iterdir()} == {"checkpoint.pt", "model.safetensors"}
 
@@ -538,28 +530,29 @@ def test_cut_files_and_weights_of_another_model_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "message"),
     [
-        lambda content: content["progress"].update(epoch="two"),
-        lambda content: content["progress"].update(history=[3]),
-        lambda content: content["progress"].update(page=1),
-        lambda content: content.update(progress=[1]),
-        lambda content: content.update(state=[1]),
-        lambda content: content["state"].update(model={1: 2}),
-        lambda content: content["state"].update(optimizer="sgd"),
-        lambda content: content["state"].update(random="seed"),
-        lambda content: content["state"].update(randoms=[]),
-        lambda content: content["state"].pop("random"),
+        (lambda content: content["progress"].update(epoch="two"), "not a readable checkpoint"),
+        (lambda content: content["progress"].update(history=[3]), "not a readable checkpoint"),
+        (lambda content: content["progress"].update(page=1), "not a readable checkpoint"),
+        (lambda content: content.update(progress=[1]), "not a readable checkpoint"),
+        (lambda content: content.update(state=[1]), "not a checkpoint of this model"),
+        (lambda content: content["state"].update(model={1: 2}), "of this model"),
+        (lambda content: content["state"].update(model={"a": torch.zeros(1)}), "of this model"),
+        (lambda content: content["state"].update(optimizer="sgd"), "of this model"),
+        (lambda content: content["state"].update(random="seed"), "of this model"),
+        (lambda content: content["state"].update(randoms=[]), "of this model"),
+        (lambda content: content["state"].pop("random"), "of this model"),
     ],
 )
-def test_values_of_other_types_in_a_checkpoint_are_refused(tmp_path, damage):
+def test_other_values_in_a_checkpoint_are_refused(tmp_path, damage, message):
     run(Regression(), tmp_path, max_epochs=1)
     checkpoint = tmp_path / "checkpoint.pt"
     content = torch.load(checkpoint, weights_only=True)
     content["progress"]["finished"] = False
     damage(content)
     torch.save(content, checkpoint)
-    with pytest.raises(CheckpointError, match=r"checkpoint\.pt"):
+    with pytest.raises(CheckpointError, match=rf"checkpoint\.pt: .*{message}"):
         run(Regression(), tmp_path, max_epochs=3)
 
 
@@ -661,23 +654,8 @@ def test_a_process_builds_no_batch_of_another_one(monkeypatch):
     assert built == [1, 3]
 
 
-def test_a_checkpoint_of_another_model_is_refused(tmp_path):
-    run(Regression(), tmp_path, max_epochs=2)
-    content = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
-    content["state"]["model"] = {"other.weight": torch.zeros(1)}
-    torch.save(content, tmp_path / "checkpoint.pt")
-    with pytest.raises(CheckpointError, match="not a checkpoint of this model"):
-        run(Regression(), tmp_path, max_epochs=4)
-
-
 def test_of_equally_good_validations_the_first_is_kept(tmp_path):
-    class Level(Regression):
-        scores = (1.0, 2.0, 2.0)
-
-        def validate(self) -> Validation:
-            return Validation(1.0, {"score": self.scores[self.updates // 10 - 1]})
-
-    progress = run(Level(), tmp_path)
+    progress = run(Scored(1.0, 2.0, 2.0), tmp_path)
     assert (progress.best, progress.best_epoch, progress.best_step) == (2.0, 4, 20)
 
 
@@ -694,13 +672,3 @@ def test_no_update_is_longer_than_the_largest_gradient_allows(tmp_path):
     run(task, tmp_path, optimizer="sgd", learning_rate=2.0, max_grad_norm=0.25, max_steps=1)
     moved = [w.detach() - old for w, old in zip(task.model.parameters(), before, strict=True)]
     assert math.hypot(*torch.cat([one.flatten() for one in moved]).tolist()) == pytest.approx(0.5)
-
-
-def test_patience_counts_no_epoch_without_a_validation(tmp_path):
-    class Falling(Regression):
-        def validate(self) -> Validation:
-            return Validation(1.0, {"score": -float(self.updates)})
-
-    progress = run(Falling(), tmp_path, max_epochs=12, validate_every=2, patience=2)
-    assert len(progress.history) == 6
-    assert progress.best_epoch == 2

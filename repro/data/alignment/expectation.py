@@ -25,6 +25,8 @@ Integers = NDArray[np.int32] | NDArray[np.int64]
 
 NULL = 0
 """Number of the NULL word, to which target words without a counterpart align."""
+NULL_PROBABILITY = 0.08
+"""``p_0`` of ``fast_align -d -o -v``."""
 UNKNOWN = -1
 """Number of a word that was not seen in training."""
 _EMPTY = -1
@@ -77,13 +79,11 @@ class LinkModel(NamedTuple):
     Attributes:
         table: the word pairs that occurred together.
         probabilities: ``t(target | source)`` of every slot of the table.
-        null: ``p_0``, the probability of a target word without a counterpart.
         tension: ``λ`` of the diagonal prior.
     """
 
     table: PairTable
     probabilities: NDArray[np.float64]
-    null: float
     tension: float
 
 
@@ -152,8 +152,8 @@ def _probability(model, source, target):
 def joint(model, words, target, i, m, out):
     """Write ``δ(j) t(e | f_j)`` of NULL (index 0) and all source positions; return the sum."""
     n = len(words)
-    scale = (1.0 - model.null) / diagonal_weights(i, m, n, model.tension, out[1:])
-    out[0] = model.null * _probability(model, NULL, target)
+    scale = (1.0 - NULL_PROBABILITY) / diagonal_weights(i, m, n, model.tension, out[1:])
+    out[0] = NULL_PROBABILITY * _probability(model, NULL, target)
     evidence = out[0]
     for j in range(n):
         out[j + 1] *= scale * _probability(model, words[j], target)
@@ -162,17 +162,15 @@ def joint(model, words, target, i, m, out):
 
 
 @compiled_on_disk(nogil=True)
-def expected_counts(corpus, model, first, counts):
+def expected_counts(corpus, model, counts):
     """Add the expected number of links of every word pair to ``counts``.
 
-    In the returned sum of ``h``, target positions are counted from ``first``; elsewhere from one.
-
     Returns:
-        Log-likelihood, expected number of links other than to NULL, and expected sum of ``h``.
+        Log-likelihood, and expected sum of ``h`` with target positions counted from zero.
     """
     source, target, source_starts, target_starts = corpus
     keys, width = model.table
-    likelihood = links = closeness_sum = 0.0
+    likelihood = closeness_sum = 0.0
     longest = np.max(source_starts[1:] - source_starts[:-1]) + 1
     share = np.empty(longest)
     for s in range(len(source_starts) - 1):
@@ -186,9 +184,8 @@ def expected_counts(corpus, model, first, counts):
             for j in range(n):
                 posterior = share[j + 1] / evidence
                 counts[find(keys, words[j] * width + word)] += posterior
-                links += posterior
-                closeness_sum += posterior * closeness(i + first, m, j + 1, n)
-    return likelihood, links, closeness_sum
+                closeness_sum += posterior * closeness(i, m, j + 1, n)
+    return likelihood, closeness_sum
 
 
 @njit(nogil=True)

@@ -30,13 +30,13 @@ Numbers = dict[str, int]
 """Numbers of the words of one language, from 1."""
 
 _BEAM = 4
-"""Exponent of the pruning threshold of fast_align (``-t -4``); see :meth:`WordAligner.pruned`."""
+"""Exponent of the pruning threshold of fast_align (``-t -4``); see :meth:`TwoWayAligner.pruned`."""
 _PIECE = 10_000
 PASSES = 4
 """Passes of expectation maximization; the last of the program's five iterations only aligns."""
-NULL_PROBABILITY, TENSION, CONCENTRATION = 0.08, 4.0, 0.01
-"""``p_0``, initial ``λ`` and parameter of the Dirichlet prior of ``t`` in ``fast_align -d -o -v``;
-``λ`` is updated after every pass but the first, see :func:`fast_align_tension`."""
+TENSION, CONCENTRATION = 4.0, 0.01
+"""Initial ``λ`` and parameter of the Dirichlet prior of ``t`` in ``fast_align -d -o -v``; ``λ`` is
+updated after every pass but the first, see :func:`fast_align_tension`."""
 
 
 def flatten(
@@ -74,9 +74,45 @@ def number_words(pairs: Pairs) -> tuple[FlatCorpus, Numbers, Numbers]:
     return corpus, dict(source), dict(target)
 
 
+def fit_links(corpus: FlatCorpus, sources: int, targets: int, passes: int) -> LinkModel:
+    """Estimate the distribution of links from pairs that :func:`number_words` encoded.
+
+    Expectation maximization starts from uniform translation probabilities.
+    """
+    table = collect_pairs(corpus, targets)
+    probabilities = np.full(len(table.keys), 1.0 / targets)
+    model = LinkModel(table, probabilities, TENSION)
+    counts, sizes = np.empty(len(table.keys)), sentence_sizes(corpus)
+    for number in range(passes):
+        counts.fill(0.0)
+        _, closeness_sum = expected_counts(corpus, model, counts)
+        normalize(table, counts, sources, CONCENTRATION, probabilities)
+        if number > 0:
+            model = model._replace(tension=fast_align_tension(sizes, closeness_sum, model.tension))
+    return model
+
+
+def _pruned(model: LinkModel) -> LinkModel:
+    (keys, width), probabilities = model.table, model.probabilities
+    used = keys >= 0
+    sources = np.where(used, keys // width, 0)
+    best = np.zeros(sources.max() + 1)
+    np.maximum.at(best, sources[used], probabilities[used])
+    kept = np.where(probabilities >= best[sources] ** _BEAM, probabilities, UNSEEN)
+    return model._replace(probabilities=kept)
+
+
+def _most_probable(corpus: FlatCorpus, model: LinkModel) -> Iterator[Links]:
+    for part in np.split(best_links(corpus, model), corpus.target_starts[1:-1]):
+        yield frozenset((int(j), i) for i, j in enumerate(part) if j >= 0)
+
+
 @dataclass(frozen=True)
-class WordAligner:
-    r"""IBM Model 2 with a diagonal prior, ``p(e, a | f) = \prod_i \delta(a_i) t(e_i | f_{a_i})``.
+class TwoWayAligner:
+    r"""Aligner of both directions: target words by source words (``forward``), and the ``reverse``.
+
+    Either is IBM Model 2 with a diagonal prior,
+    ``p(e, a | f) = \prod_i \delta(a_i) t(e_i | f_{a_i})``.
 
     References:
         Dyer, Chahuneau & Smith (2013), §2.
@@ -84,56 +120,16 @@ class WordAligner:
 
     source: Numbers
     target: Numbers
-    model: LinkModel
+    forward: LinkModel
+    reverse: LinkModel
 
-    def pruned(self) -> "WordAligner":
+    def pruned(self) -> "TwoWayAligner":
         r"""Return the aligner for new text, as the script ``force_align.py`` of fast_align does.
 
         It keeps the translations ``e`` of a source word ``f`` with
         :math:`t(e \mid f) \ge \max_{e'} t(e' \mid f)^4` and treats all others as never seen.
         """
-        (keys, width), probabilities = self.model.table, self.model.probabilities
-        used = keys >= 0
-        sources = np.where(used, keys // width, 0)
-        best = np.zeros(sources.max() + 1)
-        np.maximum.at(best, sources[used], probabilities[used])
-        kept = np.where(probabilities >= best[sources] ** _BEAM, probabilities, UNSEEN)
-        return replace(self, model=self.model._replace(probabilities=kept))
-
-    def best_links(self, corpus: FlatCorpus) -> Iterator[Links]:
-        """Yield the most probable links ``(source, target)`` of encoded pairs."""
-        for part in np.split(best_links(corpus, self.model), corpus.target_starts[1:-1]):
-            yield frozenset((int(j), i) for i, j in enumerate(part) if j >= 0)
-
-
-def fit_aligner(corpus: FlatCorpus, source: Numbers, target: Numbers, passes: int) -> WordAligner:
-    """Train an aligner on pairs that :func:`number_words` encoded.
-
-    Expectation maximization starts from uniform translation probabilities.
-    """
-    table = collect_pairs(corpus, len(target))
-    probabilities = np.full(len(table.keys), 1.0 / len(target))
-    model = LinkModel(table, probabilities, NULL_PROBABILITY, TENSION)
-    counts, sizes = np.empty(len(table.keys)), sentence_sizes(corpus)
-    for number in range(passes):
-        counts.fill(0.0)
-        _, _, closeness_sum = expected_counts(corpus, model, 0, counts)
-        normalize(table, counts, len(source), CONCENTRATION, probabilities)
-        if number > 0:
-            model = model._replace(tension=fast_align_tension(sizes, closeness_sum, model.tension))
-    return WordAligner(source, target, model)
-
-
-@dataclass(frozen=True)
-class TwoWayAligner:
-    """Aligners that explain target words by source words (``forward``), and the ``reverse``."""
-
-    forward: WordAligner
-    reverse: WordAligner
-
-    def pruned(self) -> "TwoWayAligner":
-        """Return the aligners for new text; see :meth:`WordAligner.pruned`."""
-        return TwoWayAligner(self.forward.pruned(), self.reverse.pruned())
+        return replace(self, forward=_pruned(self.forward), reverse=_pruned(self.reverse))
 
     def align(self, pairs: Pairs, symmetric: bool = True) -> Iterator[Links]:
         """Yield the links ``(source, target)`` of sentence pairs, new ones included.
@@ -144,15 +140,16 @@ class TwoWayAligner:
         Raises:
             DataError: a sentence is empty.
         """
-        source, target = _lookup(self.forward.source), _lookup(self.forward.target)
+        source, target = _lookup(self.source), _lookup(self.target)
         rest = iter(pairs)
         while piece := list(islice(rest, _PIECE)):
             corpus = flatten(piece, source, target)
-            forward = self.forward.best_links(corpus)
+            forward = _most_probable(corpus, self.forward)
             if not symmetric:
                 yield from forward
                 continue
-            for links, back in zip(forward, self.reverse.best_links(corpus.turned()), strict=True):
+            reverse = _most_probable(corpus.turned(), self.reverse)
+            for links, back in zip(forward, reverse, strict=True):
                 yield grow_diag_final_and(links, frozenset((j, i) for i, j in back))
 
 
@@ -170,5 +167,6 @@ def train_two_way(pairs: Pairs, passes: int = PASSES) -> TwoWayAligner:
         DataError: there is no pair, or a sentence is empty.
     """
     corpus, source, target = number_words(pairs)
-    forward = fit_aligner(corpus, source, target, passes)
-    return TwoWayAligner(forward, fit_aligner(corpus.turned(), target, source, passes))
+    sizes = len(source), len(target)
+    forward = fit_links(corpus, *sizes, passes)
+    return TwoWayAligner(source, target, forward, fit_links(corpus.turned(), *sizes[::-1], passes))

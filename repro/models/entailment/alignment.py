@@ -91,21 +91,15 @@ class TransitionScores(nn.Module):
         self.start = nn.Parameter(torch.zeros(2))
         self.end = nn.Parameter(torch.zeros(2))
 
-    def transitions(self, tags: int) -> Tensor:
-        """Return the scores ``(tags, tags)`` of transitions from row to column."""
+    def forward(self, tags: int, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return scores of transitions ``(tags, tags)``, of first tags ``(tags,)`` and last tags.
+
+        The latter are ``(B, tags)``, for rows with ``lengths`` real tags.
+        """
         word = torch.arange(tags, device=self.step.device)
         distance = (word - word.unsqueeze(1)).clamp(-FARTHEST, FARTHEST)
-        return self.step[distance + FARTHEST]
-
-    def starts(self, tags: int) -> Tensor:
-        """Return the scores ``(tags,)`` of the first tag."""
-        word = torch.arange(tags, device=self.start.device)
-        return self.start[word.clamp(max=1)]
-
-    def ends(self, tags: int, lengths: Tensor) -> Tensor:
-        """Return the scores ``(B, tags)`` of the last tag, for rows with ``lengths`` real tags."""
-        word = torch.arange(tags, device=self.end.device)
-        return self.end[(word == lengths.unsqueeze(1) - 1).long()]
+        last = (word == lengths.unsqueeze(1) - 1).long()
+        return self.step[distance + FARTHEST], self.start[word.clamp(max=1)], self.end[last]
 
 
 class SparsemapAligner(Aligner):
@@ -198,12 +192,7 @@ class SequentialAligner(SparsemapAligner):
     ) -> Solution:
         """Tag words ``(B, m)`` with words ``(B, n)`` given scores ``(B, m, n)``."""
         _, words, tags = scores.shape
-        steps = transitions.transitions(tags).to(scores.dtype).expand(max(words - 1, 0), -1, -1)
-        unary = LinearChain.with_ends(
-            scores,
-            transitions.starts(tags).to(scores.dtype),
-            transitions.ends(tags, lengths[:, 1]).to(scores.dtype),
-            lengths[:, 0],
-        )
+        steps, starts, ends = (one.to(scores.dtype) for one in transitions(tags, lengths[:, 1]))
+        unary = LinearChain.with_ends(scores, starts, ends, lengths[:, 0])
         allowed = length_mask(lengths[:, 1], tags).unsqueeze(1)
-        return self._solve(unary, steps, host_words, allowed)
+        return self._solve(unary, steps.expand(max(words - 1, 0), -1, -1), host_words, allowed)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from repro.config.schema.nli import PairModelConfig
 from repro.data.batching import NliBatch
 from repro.data.vocabulary import Vocabulary
 from repro.mappings import ProbabilityMap
@@ -45,15 +46,10 @@ class AttentionClassifier(nn.Module):
     """
 
     def __init__(
-        self,
-        vectors: Tensor,
-        trainable_vectors: bool,
-        hidden_size: int,
-        dropout: float,
-        mapping: ProbabilityMap,
-        labels: int = 3,
+        self, vectors: Tensor, config: PairModelConfig, mapping: ProbabilityMap, labels: int
     ) -> None:
         super().__init__()
+        hidden_size = config.hidden_size
         self.projection = nn.Linear(vectors.shape[1], hidden_size, bias=False)
         self.premise_gru = nn.GRU(hidden_size, hidden_size, batch_first=True)
         self.hypothesis_gru = nn.GRU(hidden_size, hidden_size, batch_first=True)
@@ -63,10 +59,10 @@ class AttentionClassifier(nn.Module):
         self.attended = nn.Linear(hidden_size, hidden_size, bias=False)
         self.combined = nn.Linear(hidden_size, hidden_size)
         self.output = nn.Linear(hidden_size, labels)
-        self.dropout = Dropout(dropout)
+        self.dropout = Dropout(config.dropout)
         self.mapping = mapping
         initialize(self)
-        self.embedding = word_embedding(vectors, trainable_vectors)
+        self.embedding = word_embedding(vectors, config.trainable_vectors)
 
     def forward(self, batch: NliBatch) -> AttendedLabels:
         """Score the labels of every pair."""
@@ -116,24 +112,19 @@ class Esim(nn.Module):
     """
 
     def __init__(
-        self,
-        vectors: Tensor,
-        trainable_vectors: bool,
-        hidden_size: int,
-        dropout: float,
-        aligner: Aligner,
-        labels: int = 3,
+        self, vectors: Tensor, config: PairModelConfig, aligner: Aligner, labels: int
     ) -> None:
         super().__init__()
+        hidden_size = config.hidden_size
         self.encoder = BidirectionalLstm(vectors.shape[1], hidden_size)
         self.projection = nn.Linear(8 * hidden_size, hidden_size)
         self.composition = BidirectionalLstm(hidden_size, hidden_size)
         self.hidden = nn.Linear(8 * hidden_size, hidden_size)
         self.output = nn.Linear(hidden_size, labels)
-        self.dropout = Dropout(dropout)
+        self.dropout = Dropout(config.dropout)
         self.aligner = aligner
         initialize(self)
-        self.embedding = word_embedding(vectors, trainable_vectors)
+        self.embedding = word_embedding(vectors, config.trainable_vectors)
 
     def forward(self, batch: NliBatch) -> AlignedLabels:
         """Score the labels of every pair."""

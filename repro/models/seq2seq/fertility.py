@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from repro.config.schema.seq2seq import FertilityConfig
 from repro.data.vocabulary import Vocabulary
 from repro.models.layers import lstm_states
 
@@ -133,34 +134,25 @@ class FertilityTagger(nn.Module):
     """Bidirectional LSTM tagger that classifies words by their fertility.
 
     The ``classes`` are the fertilities from ``least`` on; the last one includes all larger ones.
-    ``hidden_size``, of both directions together, is even.
 
     References:
         Malaviya et al. (2018), §4, PREDICTED.
     """
 
-    def __init__(
-        self,
-        vocabulary: int,
-        embedding_size: int,
-        hidden_size: int,
-        classes: int,
-        layers: int = 1,
-        dropout: float = 0.0,
-        least: int = 0,
-    ) -> None:
+    def __init__(self, vocabulary: int, config: FertilityConfig) -> None:
         super().__init__()
-        self.least = least
-        self.embedding = nn.Embedding(vocabulary, embedding_size, padding_idx=Vocabulary.PAD)
+        size, layers = config.embedding_size, config.layers
+        self.least = config.least
+        self.embedding = nn.Embedding(vocabulary, size, padding_idx=Vocabulary.PAD)
         self.lstm = nn.LSTM(
-            embedding_size,
-            hidden_size // 2,
+            size,
+            config.hidden_size // 2,
             num_layers=layers,
-            dropout=dropout if layers > 1 else 0.0,  # PyTorch warns about dropout with one layer
+            dropout=config.dropout if layers > 1 else 0.0,  # PyTorch would warn with one layer
             bidirectional=True,
             batch_first=True,
         )
-        self.scores = nn.Linear(hidden_size, classes)
+        self.scores = nn.Linear(config.hidden_size, config.classes)
 
     def forward(self, source: Tensor, mask: Tensor) -> Tensor:
         """Return the scores of the classes for every word, ``(batch, source, classes)``."""

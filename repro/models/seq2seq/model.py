@@ -8,21 +8,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from repro.config.schema.checks import part_of
 from repro.config.schema.seq2seq import Seq2SeqConfig, TranslatorConfig
 from repro.data.vocabulary import Vocabulary
 from repro.decoding.protocol import StepOutput
-from repro.mappings import ProbabilityMap
 from repro.models.layers import Dropout, dropout_mask, length_mask, lstm_precision, lstm_states
 from repro.models.seq2seq.attention import (
     Attention,
-    AttentionNormalizer,
     AttentionProducts,
     AttentionState,
     FeedForwardAttention,
     GlobalAttention,
 )
-from repro.models.seq2seq.fertility import Fertility
 from repro.models.seq2seq.lstm_cell import lstm_step
 from repro.models.seq2seq.step_products import StepProduct, product_dtype, step_products, sum_dtype
 from repro.models.seq2seq.translator import LinearTranslator, TranslatorParts, shifted
@@ -40,48 +36,25 @@ class Encoding:
     cell: Tensor  # last cell state of each layer, likewise
 
 
-@dataclass(frozen=True)
-class LstmShape:
-    """Sizes and dropout of an encoder and a decoder.
-
-    Attributes:
-        embedding_size: size of source and target embeddings.
-        hidden_size: size of every state; must be even if the encoder is bidirectional.
-        layers: number of layers of the encoder and of the decoder.
-        dropout: dropout probability between layers and on attentional outputs.
-        embedding_dropout: dropout probability on embeddings, ``None`` for ``dropout``.
-        bidirectional: whether the encoder reads in both directions, with half of the units each.
+class LstmEncoder(nn.Module):
+    """Encoder with LSTM layers over embedded symbols.
 
     References:
         Peters et al. (2019), §2, *Encoder* (both directions); Niculae & Blondel (2017), C.3 (one).
     """
 
-    embedding_size: int
-    hidden_size: int
-    layers: int
-    dropout: float
-    embedding_dropout: float | None = None
-    bidirectional: bool = True
-
-    def drop_embeddings(self) -> Dropout:
-        """Return the module that drops embeddings."""
-        return Dropout(self.dropout if self.embedding_dropout is None else self.embedding_dropout)
-
-
-class LstmEncoder(nn.Module):
-    """Encoder with LSTM layers over embedded symbols."""
-
-    def __init__(self, vocabulary: int, shape: LstmShape) -> None:
+    def __init__(self, vocabulary: int, config: Seq2SeqConfig) -> None:
         super().__init__()
-        self.bidirectional = shape.bidirectional
-        self.embedding = nn.Embedding(vocabulary, shape.embedding_size, padding_idx=Vocabulary.PAD)
-        self.dropout = shape.drop_embeddings()
+        size = config.embedding_size
+        self.bidirectional = config.bidirectional
+        self.embedding = nn.Embedding(vocabulary, size, padding_idx=Vocabulary.PAD)
+        self.dropout = _embedding_dropout(config)
         self.lstm = nn.LSTM(
-            shape.embedding_size,
-            shape.hidden_size // 2 if shape.bidirectional else shape.hidden_size,
-            num_layers=shape.layers,
-            dropout=shape.dropout if shape.layers > 1 else 0.0,
-            bidirectional=shape.bidirectional,
+            size,
+            config.hidden_size // 2 if config.bidirectional else config.hidden_size,
+            num_layers=config.layers,
+            dropout=config.dropout if config.layers > 1 else 0.0,
+            bidirectional=config.bidirectional,
             batch_first=True,
         )
 
@@ -93,6 +66,11 @@ class LstmEncoder(nn.Module):
         if self.bidirectional:  # from (2 layers, batch, h) to (layers, batch, 2 h)
             hidden, cell = (torch.cat([one[0::2], one[1::2]], dim=-1) for one in (hidden, cell))
         return Encoding(memory, hidden.to(sum_dtype(hidden)), cell.to(sum_dtype(cell)))
+
+
+def _embedding_dropout(config: Seq2SeqConfig) -> Dropout:
+    own = config.embedding_dropout
+    return Dropout(config.dropout if own is None else own)
 
 
 @dataclass
@@ -147,14 +125,14 @@ class InputFeedingDecoder(nn.Module):
         Peters et al. (2019), §2, *Decoder*; Luong et al. (2015), input feeding.
     """
 
-    def __init__(self, shape: LstmShape, attention: Attention, output_bias: bool = True) -> None:
+    def __init__(self, config: Seq2SeqConfig, attention: Attention) -> None:
         super().__init__()
-        units = shape.hidden_size
-        sizes = [shape.embedding_size + units] + [units] * (shape.layers - 1)
+        units = config.hidden_size
+        sizes = [config.embedding_size + units] + [units] * (config.layers - 1)
         self.cells = nn.ModuleList(nn.LSTMCell(size, units) for size in sizes)
-        self.dropout = shape.dropout
+        self.dropout = config.dropout
         self.attention = attention
-        self.output = nn.Linear(2 * units, units, bias=output_bias)
+        self.output = nn.Linear(2 * units, units, bias=config.output_bias)
 
     def start(
         self, encoding: Encoding, mask: Tensor, fertility: Tensor | None = None
@@ -225,33 +203,38 @@ class InputFeedingDecoder(nn.Module):
 class Seq2Seq(LinearTranslator):
     """LSTM encoder and input-feeding LSTM decoder with any attention and output mapping.
 
-    ``output_mapping`` and ``fertility`` are as in :class:`TranslatorParts`; with ``output_bias``
-    the attentional output has a bias.
+    Every parameter is drawn uniformly from ``[-init_range, init_range]``, but embeddings of padding
+    are zero, and parameters of mappings and of a trained fertility model keep their values.
 
     References:
-        Peters et al. (2019), §2; Malaviya et al. (2018), §2 to §4.
+        Peters et al. (2019), §2; Malaviya et al. (2018), §2 to §4. OpenNMT, which the papers use,
+        draws from ``[-0.1, 0.1]``.
     """
 
-    def __init__(
-        self,
-        source_vocabulary: int,
-        target_vocabulary: int,
-        shape: LstmShape,
-        attention: Attention,
-        output_mapping: ProbabilityMap,
-        fertility: Fertility | None = None,
-        output_bias: bool = True,
-    ) -> None:
+    def __init__(self, config: Seq2SeqConfig, parts: TranslatorParts) -> None:
         super().__init__()
-        self.encoder = LstmEncoder(source_vocabulary, shape)
-        self.decoder = InputFeedingDecoder(shape, attention, output_bias)
+        size, coverage, of_memory = config.hidden_size, False, False
+        if isinstance(config, TranslatorConfig):
+            coverage, of_memory = config.coverage_vector, config.coverage_of == "memory"
+        attention: Attention
+        if config.attention == "mlp":
+            attention = FeedForwardAttention(size, size, parts.normalizer, coverage)
+        else:
+            attention = GlobalAttention(size, size, parts.normalizer, coverage, of_memory)
+        self.encoder = LstmEncoder(parts.source_size, config)
+        self.decoder = InputFeedingDecoder(config, attention)
         self.embedding = nn.Embedding(
-            target_vocabulary, shape.embedding_size, padding_idx=Vocabulary.PAD
+            parts.target_size, config.embedding_size, padding_idx=Vocabulary.PAD
         )
-        self.dropout = shape.drop_embeddings()
-        self.scores = nn.Linear(shape.hidden_size, target_vocabulary)
-        self.output_mapping = output_mapping
-        self.fertility = fertility
+        self.dropout = _embedding_dropout(config)
+        self.scores = nn.Linear(size, parts.target_size)
+        self.output_mapping = parts.output_mapping
+        self.fertility = parts.fertility
+        for name, parameter in self.named_parameters():
+            if "mapping" not in name and not name.startswith("fertility."):
+                nn.init.uniform_(parameter, -config.init_range, config.init_range)
+        for embedding in (self.encoder.embedding, self.embedding):
+            embedding.weight.data[Vocabulary.PAD].zero_()
 
     def outputs(
         self,
@@ -282,43 +265,4 @@ class Seq2Seq(LinearTranslator):
         return StepOutput(probs, decoded.attention.squeeze(1), decoded.state)
 
 
-def build_seq2seq(config: Seq2SeqConfig, parts: TranslatorParts) -> Seq2Seq:
-    """Create the model that a configuration describes, and draw its parameters."""
-    model = Seq2Seq(
-        parts.source_size,
-        parts.target_size,
-        part_of(LstmShape, config),
-        _attention(config, parts.normalizer),
-        parts.output_mapping,
-        parts.fertility,
-        config.output_bias,
-    )
-    _initialize(model, config.init_range)
-    return model
-
-
-def _attention(config: Seq2SeqConfig, normalizer: AttentionNormalizer) -> Attention:
-    size, coverage, of_memory = config.hidden_size, False, False
-    if isinstance(config, TranslatorConfig):
-        coverage, of_memory = config.coverage_vector, config.coverage_of == "memory"
-    if config.attention == "mlp":
-        return FeedForwardAttention(size, size, normalizer, coverage)
-    return GlobalAttention(size, size, normalizer, coverage, of_memory)
-
-
-def _initialize(model: Seq2Seq, bound: float) -> None:
-    """Draw every parameter uniformly from ``[-bound, bound]``, and zero the padding embeddings.
-
-    Parameters of mappings and of a trained fertility model keep their values.
-
-    References:
-        OpenNMT, which the sequence-to-sequence papers use, draws from ``[-0.1, 0.1]``.
-    """
-    for name, parameter in model.named_parameters():
-        if "mapping" not in name and not name.startswith("fertility."):
-            nn.init.uniform_(parameter, -bound, bound)
-    for embedding in (model.encoder.embedding, model.embedding):
-        embedding.weight.data[Vocabulary.PAD].zero_()
-
-
-MODELS = {"seq2seq": build_seq2seq}
+MODELS = {"seq2seq": Seq2Seq}

@@ -17,7 +17,7 @@ from repro.data.sigmorphon import (
     target_tokens,
 )
 from repro.data.vocabulary import Vocabulary
-from repro.tasks.common import FolderState, check_name, generate, own_folder
+from repro.tasks.common import FolderState, corpus_folder
 from repro.tasks.protocol import CorpusIdentity
 
 
@@ -35,9 +35,9 @@ class EncodedCorpus:
 
 def identify(config: MorphologyRun) -> CorpusIdentity:
     """Read (or generate) the corpus of a configuration and return its identity."""
-    own = own_folder(config)
-    name = config.data.corpus if own is None else own.name
-    return CorpusIdentity(name, _load(*_key(config)).fingerprint)
+    key = _key(config)
+    name = config.data.corpus if config.data.folder is None else key[0].path.name
+    return CorpusIdentity(name, _load(*key).fingerprint)
 
 
 def encode_corpus(config: MorphologyRun) -> EncodedCorpus:
@@ -47,14 +47,13 @@ def encode_corpus(config: MorphologyRun) -> EncodedCorpus:
 
 def _key(config: MorphologyRun) -> tuple[FolderState, str | None, tuple[str, ...] | None]:
     """Return folder, setting (``None`` for user-supplied word lists) and languages to read."""
-    task, own = config.task, own_folder(config)
+    data, task = config.data, config.task
+    folder = corpus_folder(
+        config, "sigmorphon2018", "demo_morphology", write_demo_corpus, data.seed
+    )
     languages = None if task.languages is None else tuple(sorted(task.languages))
-    if own is not None:
-        return FolderState.of(own), None, languages
-    check_name(config, "sigmorphon2018", "demo_morphology")
-    if config.data.generated:
-        generate(write_demo_corpus, config.corpus_path, config.data.seed)
-    return FolderState.of(config.corpus_path.resolve()), task.setting, languages
+    setting = task.setting if data.folder is None else None
+    return FolderState.of(folder), setting, languages
 
 
 @lru_cache(maxsize=4)

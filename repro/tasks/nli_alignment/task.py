@@ -8,14 +8,13 @@ import torch
 from repro.config.schema.nli import NliAlignmentRun
 from repro.data.batching import NliBatch
 from repro.data.nli import NliExample
-from repro.models.entailment import (
-    AlignedLabels,
+from repro.models.entailment.alignment import (
     Aligner,
-    Esim,
     SequentialAligner,
     StructuredAligner,
     WordAligner,
 )
+from repro.models.entailment.classifiers import AlignedLabels, Esim
 from repro.prediction import AttentionMap, Candidate
 from repro.structures import Matching
 from repro.tasks.common import heaviest

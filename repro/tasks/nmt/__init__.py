@@ -9,7 +9,7 @@ from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import DEMO, write_translation_demo
 from repro.data.parallel import ParallelCorpus, open_folder
 from repro.data.translation import open_corpus
-from repro.tasks.common import FolderState, check_name, generate, own_folder
+from repro.tasks.common import FolderState, corpus_folder
 from repro.tasks.protocol import CorpusIdentity, TaskSpec, imported
 
 
@@ -25,13 +25,10 @@ def parallel_corpus(config: NmtRun) -> ParallelCorpus:
     Raises:
         DataError: the corpus is unknown, missing or not of the expected size.
     """
-    data, own = config.data, own_folder(config)
-    if own is not None:
-        return open_folder(own, data.source, data.target, tokenised=data.tokenised)
-    folder = config.corpus_path.resolve()
-    if data.generated:
-        check_name(config, DEMO.name, DEMO.name)
-        generate(write_translation_demo, folder, data.seed)
+    data = config.data
+    folder = corpus_folder(config, data.corpus, DEMO.name, write_translation_demo, data.seed)
+    if data.folder is not None:
+        return open_folder(folder, data.source, data.target, tokenised=data.tokenised)
     cache = config.corpora_path.resolve() / "prepared"
     name = None if data.generated else data.corpus
     return _open(name, FolderState.of(folder), data.source, data.target, data.check_size, cache)

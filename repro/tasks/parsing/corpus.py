@@ -17,7 +17,7 @@ from repro.data.dependencies.universal_dependencies import (
     treebank_folder,
 )
 from repro.data.vocabulary import Vocabulary
-from repro.tasks.common import FolderState, check_name, generate, own_folder
+from repro.tasks.common import FolderState, corpus_folder
 from repro.tasks.protocol import CorpusIdentity
 
 
@@ -74,14 +74,15 @@ def encode_treebank(config: ParsingRun) -> EncodedTreebank:
 
 def _key(config: ParsingRun) -> tuple[FolderState, str, bool]:
     """Return folder and name of the treebank, and whether its size is checked."""
-    data, own = config.data, own_folder(config)
-    if own is not None:
-        return FolderState.of(own), own.name, False
-    check_name(config, "universal_dependencies", "demo_parsing")
-    if data.generated:
-        generate(write_demo_treebank, config.corpus_path, data.release, data.treebank, data.seed)
-    folder = treebank_folder(config.corpus_path, data.release, data.treebank).resolve()
-    return FolderState.of(folder), f"{data.treebank} {data.release}", data.check_size
+    data = config.data
+    chosen = (data.release, data.treebank)
+    folder = corpus_folder(
+        config, "universal_dependencies", "demo_parsing", write_demo_treebank, *chosen, data.seed
+    )
+    if data.folder is not None:
+        return FolderState.of(folder), folder.name, False
+    state = FolderState.of(treebank_folder(folder, *chosen))
+    return state, f"{data.treebank} {data.release}", data.check_size
 
 
 @lru_cache(maxsize=8)

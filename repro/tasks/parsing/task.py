@@ -98,16 +98,6 @@ def sparsity_trends(history: Sequence[Mapping[str, Any]]) -> Scores:
     }
 
 
-def heads_of(vertices: Tensor, lengths: Tensor) -> list[list[int]]:
-    """Return the heads of the words of each sentence, without root and padding.
-
-    ``vertices`` are those of ``HeadStructure.map``, ``(B, n + 1)``; ``lengths``, ``(B,)``, counts
-    words.
-    """
-    pairs = zip(vertices.tolist(), lengths.tolist(), strict=True)
-    return [row[1 : 1 + length] for row, length in pairs]
-
-
 def weighted_trees(solution: Solution, lengths: Tensor) -> list[list[dict[str, Any]]]:
     """Return the trees of each sentence with nonzero weight, largest weight first."""
     instances = zip(
@@ -267,9 +257,8 @@ class ParsingTask:
             parsed |= zip(batch.indices.tolist(), zip(heads, notes, strict=True), strict=True)
             if solution is not None:
                 candidates.add(solution, batch.host_lengths)
-        parsed, total = distributed.merge(parsed), sum(distributed.gather(total))
+        found, total = distributed.in_order(parsed), sum(distributed.gather(total))
         candidates = CandidateStatistics.joined(distributed.gather(candidates))
-        found = [parsed[index] for index in range(len(trees))]
         return Analysis(
             [heads for heads, _ in found],
             [notes for _, notes in found],
@@ -282,7 +271,8 @@ class ParsingTask:
     ) -> tuple[list[list[int]], list[list[str]], Solution | None]:
         """Return the best heads and the notes of each sentence, and the SparseMAP solution."""
         best = self.structure.map(scores, lengths=batch.host_lengths)
-        heads = heads_of(best, batch.host_lengths)
+        pairs = zip(best.tolist(), batch.host_lengths.tolist(), strict=True)
+        heads = [row[1 : 1 + length] for row, length in pairs]  # without root and padding
         if self.candidates is None:
             return heads, [[] for _ in heads], None
         solution = self._solve(scores, batch)

@@ -9,7 +9,7 @@ from repro.config.schema.nli import SnliRun
 from repro.data.batching import NliBatch
 from repro.data.nli import NliExample
 from repro.mappings import ProbabilityMap
-from repro.models.entailment import AttendedLabels, AttentionClassifier
+from repro.models.entailment.classifiers import AttendedLabels, AttentionClassifier
 from repro.prediction import AttentionMap
 from repro.tasks.entailment import EntailmentTask, Weights, words_of
 from repro.tasks.instantiate import build_mapping

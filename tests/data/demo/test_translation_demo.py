@@ -11,11 +11,8 @@ from repro.data.demo.translation import (
     LONGEST_LIST,
     OBJECT_MARK,
     SIZES,
-    SOURCE,
-    TARGET,
     grammar,
     translation_rows,
-    write_translation_demo,
 )
 
 
@@ -117,14 +114,3 @@ def test_no_word_but_one_has_two_meanings(rules):
     assert len(set(sources)) == len(sources)
     assert rules["OF_THING"][0][0] == rules["OF_BEING"][0][0]
     assert rules["OF_THING"] != rules["OF_BEING"]
-
-
-def test_same_seed_same_bytes_and_another_seed_another_corpus(tmp_path):
-    write_translation_demo(tmp_path / "a", 1)
-    write_translation_demo(tmp_path / "b", 1)
-    write_translation_demo(tmp_path / "c", 2)
-    for split in SIZES:
-        for language in (SOURCE, TARGET):
-            name = f"{split}.{language}"
-            assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-            assert (tmp_path / "a" / name).read_bytes() != (tmp_path / "c" / name).read_bytes()

@@ -9,8 +9,15 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from repro.mappings import Softmax, Sparsemax, sparsemax
-from repro.models.entailment import Aligner, Alignment, SequentialAligner, WordAligner
-from repro.models.entailment.alignment import StructuredAligner, TransitionScores, cell_mask
+from repro.models.entailment.alignment import (
+    Aligner,
+    Alignment,
+    SequentialAligner,
+    StructuredAligner,
+    TransitionScores,
+    WordAligner,
+    cell_mask,
+)
 from repro.structures import ConvergenceWarning, Matching
 
 LENGTHS = torch.tensor([[4, 3], [1, 3], [2, 1], [3, 2], [1, 1]])
@@ -80,14 +87,16 @@ def test_one_bin_for_each_distance():
     transitions.step.data = torch.tensor([10.0, 11.0, 12.0, 13.0, 14.0])
     transitions.start.data = torch.tensor([1.0, 2.0])
     transitions.end.data = torch.tensor([3.0, 4.0])
-    assert transitions.transitions(4).tolist() == [
+    steps, _, _ = transitions(4, torch.tensor([4]))
+    assert steps.tolist() == [
         [12.0, 13.0, 14.0, 14.0],
         [11.0, 12.0, 13.0, 14.0],
         [10.0, 11.0, 12.0, 13.0],
         [10.0, 10.0, 11.0, 12.0],
     ]
-    assert transitions.starts(3).tolist() == [1.0, 2.0, 2.0]
-    assert transitions.ends(3, torch.tensor([3, 1])).tolist() == [[3.0, 3.0, 4.0], [4.0, 3.0, 3.0]]
+    _, starts, ends = transitions(3, torch.tensor([3, 1]))
+    assert starts.tolist() == [1.0, 2.0, 2.0]
+    assert ends.tolist() == [[3.0, 3.0, 4.0], [4.0, 3.0, 3.0]]
 
 
 def test_eighteen_parameters():
