@@ -2,12 +2,12 @@
 
 import gc
 import resource
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from child import run_python
 
 from repro.structures import Arborescence, ConvergenceWarning, LinearChain, Matching, sparsemap
 
@@ -176,8 +176,7 @@ def test_importing_is_cheap():
     """Neither compiler is imported before there is something to solve."""
     names = "('numba', 'torch._dynamo')"
     code = f"import repro.structures, sys; print([m in sys.modules for m in {names}])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[False, False]"
+    assert run_python("-c", code).strip() == "[False, False]"
 
 
 def test_a_start_of_another_shape_is_refused():

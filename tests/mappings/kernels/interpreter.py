@@ -5,14 +5,14 @@ the processor are switched off with it: files that need it run themselves in a p
 """
 
 import os
-import subprocess
-import sys
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 
 import numpy
 import pytest
 import torch
+from child import run_tests
 from torch import Tensor
 
 from repro.mappings.kernels import dispatch
@@ -44,18 +44,10 @@ FAMILIES = {
 
 def run_in_the_interpreter(file):
     """Run the tests of a file in a process whose kernels are interpreted."""
-    tests = os.path.abspath(f"{__file__}/../../..")
-    paths = [tests, f"{tests}/mappings", os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {
-        "TRITON_INTERPRET": "1",
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "OMP_NUM_THREADS": "1",
-    }
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    tests = Path(__file__).parents[2]
     # Numpy, which computes what a kernel masks out as well, warns of it.
-    command += ["-W", "ignore::RuntimeWarning", file]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    options = ("-x", "-W", "ignore::RuntimeWarning")
+    run_tests(*options, file, paths=(tests, tests / "mappings"), TRITON_INTERPRET="1")
 
 
 def launched(name, *arguments):

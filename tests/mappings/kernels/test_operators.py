@@ -2,12 +2,11 @@
 
 import math
 import os
-import subprocess
-import sys
 import threading
 
 import pytest
 import torch
+from child import run_python
 from tolerances import ABSOLUTE, GRADIENT, LOSS, assert_close
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -266,9 +265,8 @@ def test_threads_of_a_process():
     Importing may start threads all the same: some libraries of linear algebra do. A fork starts
     threads of its own; it computes with kernels and numpy only, as torch's threads are lost in it.
     """
-    command, environment = [sys.executable, "-c", PROGRAM], {**os.environ, "OMP_NUM_THREADS": "2"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "True", "0", "1", "2", "0"]
+    found = run_python("-c", PROGRAM, OMP_NUM_THREADS="2")
+    assert found.split() == ["False", "True", "0", "1", "2", "0"]
 
 
 WITHOUT_COMPILATION = """
@@ -291,10 +289,7 @@ assert not any(name.startswith("repro.mappings.kernels.cpu.") for name in sys.mo
 
 
 def test_compilation_switched_off():
-    command = [sys.executable, "-W", "error", "-c", WITHOUT_COMPILATION]
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run_python("-W", "error", "-c", WITHOUT_COMPILATION, NUMBA_DISABLE_JIT="1")
 
 
 @pytest.mark.parametrize(("value", "compiles"), [("1", False), ("0", True), ("", True)])

@@ -1,12 +1,11 @@
 """Kernels that fail, with launchers of CUDA kernels in the place of the processor's."""
 
-import os
-import subprocess
 import sys
 import warnings
 
 import pytest
 import torch
+from child import run_python
 
 from repro.losses import EntmaxLoss
 from repro.mappings import MAPPINGS, budget, csoftmax, csparsemax
@@ -179,10 +178,7 @@ for one in MAPPINGS.values():
         assert one.function(scores).sum() > 0.99
 oscarmax(scores, variant="paper")
 """
-    paths = os.pathsep.join([str(tmp_path), *sys.path])
-    subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": paths}, check=True
-    )
+    run_python("-c", program, paths=(tmp_path, *filter(None, sys.path)))
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
