@@ -21,6 +21,7 @@ from repro.mappings import (
     fusedmax,
     normmax,
     oscarmax,
+    sparsemax,
     sq_pnorm_max,
 )
 
@@ -32,6 +33,15 @@ MASKED = {name: plain(spec.function, spec) for name, spec in MAPPINGS.items()} |
     "oscarmax, 0.05": lambda scores, **how: oscarmax(scores, 0.05, **how),
     "oscarmax, paper": lambda scores, **how: oscarmax(scores, 0.05, variant="paper", **how),
 }
+
+
+def test_a_result_is_a_node_of_the_graph_if_an_argument_needs_a_gradient():
+    scores = torch.randn(1, 4)
+    assert sparsemax(scores).grad_fn is None
+    scores.requires_grad_()
+    assert sparsemax(scores).grad_fn is not None
+    with torch.no_grad():
+        assert sparsemax(scores).grad_fn is None
 
 
 @pytest.mark.parametrize("dim", [-2, 0, 2])
