@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 from drawn import draw, leaf
+from enumeration import box_by_enumeration
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from partitions import box_by_enumeration
 from tolerances import ABSOLUTE, LOSS, SUM, assert_close
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import vmap

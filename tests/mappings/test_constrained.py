@@ -4,12 +4,12 @@ import math
 
 import pytest
 import torch
+from enumeration import box_by_enumeration, csoftmax_by_enumeration
 from hard_rows import hard_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mapping_references import REFERENCES
 from pairwise import pairwise
-from partitions import box_by_enumeration, csoftmax_by_enumeration
 from tolerances import ABSOLUTE, LOSS, SUM, assert_close
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import vmap
