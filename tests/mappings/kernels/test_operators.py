@@ -139,13 +139,6 @@ def test_mapping_and_loss_compile_into_one_graph():
     assert_close(*moved, GRADIENT)
 
 
-@pytest.fixture
-def threads():
-    """Set the number of threads; one again afterwards."""
-    yield torch.set_num_threads
-    torch.set_num_threads(1)
-
-
 def everything(scores, grad, target):
     """All that kernels compute of some rows."""
     outputs = []
