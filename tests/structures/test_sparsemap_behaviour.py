@@ -39,14 +39,6 @@ def test_no_convergence_is_said_and_shown():
     torch.testing.assert_close(solution.marginals.sum(1), torch.ones(3, 12).double())
 
 
-@pytest.mark.parametrize(
-    "shape", [(1, 3, 3), (1, 5, 3, 3), (4, 3, 3), (3, 2, 3, 3), (2, 4, 3), (3,)]
-)
-def test_transitions_of_a_wrong_shape_are_refused(shape):
-    with pytest.raises(ValueError, match="transitions"):
-        sparsemap(LinearChain(), torch.zeros(2, 3, 3), torch.zeros(shape))
-
-
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
 def test_nan_names_the_instance(structure, value):
@@ -175,13 +167,6 @@ def test_importing_is_cheap():
     assert run_python("-c", code).strip() == "[False, False]"
 
 
-def test_a_start_of_another_shape_is_refused():
-    start = sparsemap(Matching(), torch.zeros(2, 3, 3))
-    for structure, shape in ((Matching(), (3, 3, 3)), (LinearChain(), (2, 3, 3))):
-        with pytest.raises(ValueError, match="the start"):
-            sparsemap(structure, torch.zeros(shape), start=start)
-
-
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_bad_arguments_are_refused(structure):
     good = torch.zeros(2, 3, 3)
@@ -202,17 +187,21 @@ def test_bad_arguments_are_refused(structure):
             sparsemap(structure, *arguments, **options)
 
 
-def test_what_fits_no_structure_is_refused():
-    zeros = torch.zeros(2, 3, 3)
-    for structure, arguments, lengths, message in (
-        (LinearChain(), (zeros,), [3, 4], "instance 1: length"),
-        (Arborescence(), (zeros,), [3, 1], "instance 0: length"),
-        (Arborescence(), (zeros[:, :, :2],), None, "arcs"),
-        (LinearChain(), (zeros, torch.zeros(2, 3, 3).double()), None, "transitions are"),
-    ):
-        given = None if lengths is None else torch.tensor(lengths)
+def test_what_does_not_fit_a_structure_is_refused():
+    zeros, start = torch.zeros(2, 3, 3), sparsemap(Matching(), torch.zeros(2, 3, 3))
+    wrong = [(1, 3, 3), (1, 5, 3, 3), (4, 3, 3), (3, 2, 3, 3), (2, 4, 3), (3,)]
+    cases = [
+        (LinearChain(), (zeros,), {"lengths": torch.tensor([3, 4])}, "instance 1: length"),
+        (Arborescence(), (zeros,), {"lengths": torch.tensor([3, 1])}, "instance 0: length"),
+        (Arborescence(), (zeros[:, :, :2],), {}, "arcs"),
+        (LinearChain(), (zeros, torch.zeros(2, 3, 3).double()), {}, "transitions are"),
+        *((LinearChain(), (zeros, torch.zeros(shape)), {}, "transitions") for shape in wrong),
+        (Matching(), (torch.zeros(3, 3, 3),), {"start": start}, "the start"),
+        (LinearChain(), (zeros,), {"start": start}, "the start"),
+    ]
+    for structure, arguments, options, message in cases:
         with pytest.raises(ValueError, match=message):
-            sparsemap(structure, *arguments, lengths=given)
+            sparsemap(structure, *arguments, **options)
 
 
 @pytest.mark.parametrize("part", ["marginals", "weights"])
