@@ -8,9 +8,6 @@ from torch.autograd.functional import hessian, jacobian
 from repro.losses import FenchelYoungLoss, linear_entmax_loss
 from repro.mappings import MAPPINGS, budget, entmax, normmax, oscarmax, regularized
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*torch.jit.script:DeprecationWarning"
-)  # inside torch
 SCORES = torch.tensor([1.1, 0.5, 0.02, -0.2, 1.7], dtype=torch.float64)
 BOUNDS = torch.full_like(SCORES, 0.4)
 HIDDEN = torch.stack((SCORES, SCORES.flip(0) / 2))

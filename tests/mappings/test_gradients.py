@@ -149,7 +149,6 @@ PAIRS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
 @pytest.mark.parametrize(("function", "second"), PAIRS.values(), ids=PAIRS)
 def test_function_transforms_over_both_arguments(function, second):
     scores = draw(4, 6, seed=12)
@@ -161,7 +160,6 @@ def test_function_transforms_over_both_arguments(function, second):
         assert_close(vmap(jacobian)(scores, second), rows, GRADIENT)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
 @pytest.mark.parametrize("name", sorted(MAPPINGS.keys() - {"softmax"}))
 def test_forward_mode_is_refused(name):
     """Kernels drop tangents: a derivative of zero would be wrong in silence."""
@@ -182,7 +180,6 @@ COMPILED = {name: plain(spec.function, spec) for name, spec in MAPPINGS.items()}
 
 
 @pytest.mark.parametrize("name", COMPILED)
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
 def test_compiles_without_a_graph_break(name):
     torch._dynamo.reset()
     # The steps of normmax, which has no kernel, make a long graph.

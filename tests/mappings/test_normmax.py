@@ -14,7 +14,6 @@ from torch.func import jacrev
 from repro.mappings import Normmax, normmax, sparsemax
 
 ALPHAS = (1.1, 1.5, 2.0, 2.5, 4.0)
-JIT = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
 
 
 def exponent(value, *shape):
@@ -37,7 +36,6 @@ def test_limits_in_alpha():
     assert_close(normmax(scores, 1e6), uniform, {torch.float64: 1e-5})
 
 
-@JIT
 @pytest.mark.parametrize(("dim", "alpha"), [(-2, 1.1), (1, 1.5), (-2, 2.0), (1, 4.0)])
 def test_gradients_for_scores_and_alpha(dim, alpha):
     shape = (2, 1, 5) if dim == -2 else (2, 1, 1)

@@ -43,7 +43,6 @@ def arguments():
     }
 
 
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
 @pytest.mark.parametrize("name", arguments())
 def test_operators_are_what_they_say(name):
     """Launched directly, an operator gives the same result as by torch's dispatcher."""
@@ -125,7 +124,6 @@ def both(scores, target):
     return entmax(scores, 1.3), EntmaxLoss()(scores, target)
 
 
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
 def test_mapping_and_loss_compile_into_one_graph():
     torch._dynamo.reset()
     scores, target = torch.randn(4, 33, requires_grad=True), torch.randint(33, (4,))

@@ -176,7 +176,6 @@ oscarmax(scores, variant="paper")
     run_python("-c", program, paths=(tmp_path, *filter(None, sys.path)))
 
 
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
 def test_compiled_graphs_call_what_replaces_a_kernel(monkeypatch):
     replace_kernels(monkeypatch, ["entmax_forward"])
     scores = torch.randn(3, 5).T  # results of a stand-in are laid out as a kernel's
