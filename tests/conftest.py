@@ -1,6 +1,7 @@
 """One thread for each test process, as the suite runs side by side; kernels are compiled once."""
 
 import os
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +32,13 @@ _FIRST = (
 """Files that compile most kernels, each followed by what another process can do in the meantime
 without them: the compiled code is on disk when it is needed, and no process compiles it again.
 Other files that take long come next, so that short ones are left when processes finish."""
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """Sets the number of threads; one again afterwards."""
+    yield torch.set_num_threads
+    torch.set_num_threads(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

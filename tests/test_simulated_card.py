@@ -1,13 +1,11 @@
 """Tests of CUDA on a simulated card: some for each task here, all by ``make test-card``."""
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from child import run_python, run_tests
 
 TESTS = Path(__file__).parent
 pytestmark = pytest.mark.skipif(
@@ -45,17 +43,8 @@ os._exit(0)
 """
 
 
-def run_on_card(*command: str) -> None:
-    path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
-    done = subprocess.run(
-        [sys.executable, *command], env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
-
-
 def test_a_simulated_card_refuses_what_a_card_does():
-    run_on_card("-c", REFUSED)
+    run_python("-c", REFUSED, paths=(TESTS,))
 
 
 GRAPHS = ("morphology-sparsemax-entmax-1.5-loss", "nmt-csparsemax-guided", "snli-fusedmax")
@@ -73,5 +62,5 @@ CHOSEN = " or ".join(
 
 def test_updates_searches_and_resumed_trainings_on_a_simulated_card():
     files = ("models", "tasks/test_device_updates.py", "training/test_graphs.py")
-    options = ["-q", "-x", "-n0", "-p", "no:cacheprovider", "-p", "simulated_card", "-m", "gpu"]
-    run_on_card("-m", "pytest", *options, "-k", CHOSEN, *(str(TESTS / file) for file in files))
+    options = ["-x", "-n0", "-p", "simulated_card", "-m", "gpu", "-k", CHOSEN]
+    run_tests(*options, *(str(TESTS / file) for file in files), paths=(TESTS,))

@@ -196,9 +196,6 @@ def fused_losses(
     """Return reduced losses, computed by one kernel; None if there is no kernel.
 
     Arguments are those of :class:`FenchelYoungLoss`, scores in single or double precision.
-
-    Raises:
-        IndexError: a target is not a class; on CUDA its loss is NaN.
     """
     r = fused_r(mapping)
     if r is None or r < 0 or scores.numel() == 0:

@@ -300,14 +300,7 @@ class Regularized(ProbabilityMap):
         self.problem = problem
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-        """Return the maximizer, like ``scores``; all zeros for a row with nothing allowed.
-
-        Raises:
-            ValueError: the regularizer or a derivative of it returns a wrong shape.
-
-        Warns:
-            ConvergenceWarning: the tolerance is not reached.
-        """
+        """Return the maximizer, like ``scores``; all zeros for a row with nothing allowed."""
         wide = allowed_scores(scores, mask, dim)
         if scores.size(dim) == 0:
             return scores.clone()

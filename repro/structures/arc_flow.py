@@ -56,13 +56,9 @@ class Trellis:
 
 
 def trellis(unary: Tensor, transitions: Tensor) -> Trellis:
-    """Build a trellis of the parts on allowed paths.
+    """Build a trellis from scores in double precision, ``n > 1``; ``-inf`` forbids a part.
 
     Unary scores are shifted so that the largest one of each item is zero.
-
-    Args:
-        unary: ``(B, n, m)`` in double precision, ``n > 1``; ``-inf`` forbids a tag.
-        transitions: ``(B, n-1, m, m)``; ``-inf`` forbids a pair.
     """
     # Subtracting the largest score of an item changes no solution: each path has one tag there.
     allowed, pairs = unary > -torch.inf, transitions > -torch.inf

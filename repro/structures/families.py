@@ -67,26 +67,16 @@ class LinearChain(CompiledStructure):
     def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
         """Sum the scores of tags and transitions; see the base class."""
         total = gathered(unary, vertex)
-        if additional is None or vertex.size(-1) < 2:
+        if additional is None:
             return total
-        batch, items = _grid(vertex)
         between = additional if additional.dim() == 4 else additional.unsqueeze(0)
-        batch = batch if additional.dim() == 4 else torch.zeros_like(batch)
-        before, after = vertex[..., :-1], vertex[..., 1:]
-        chosen = between[batch, items, before.clamp(min=0), after.clamp(min=0)]
-        return total + torch.where(after >= 0, chosen, 0.0).sum(-1)
+        return total + gathered(between.flatten(-2), _pairs(vertex, additional.size(-1)))
 
     def mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
         """Compute the marginals ``(B, n - 1, m, m)`` of transitions of sequences ``(B, K, n)``."""
-        shape = (vertices.size(0), *like.shape[-3:])
-        marginals = weights.new_zeros(shape)
-        if vertices.size(-1) < 2:
-            return marginals
-        batch, items = _grid(vertices)
-        before, after = vertices[..., :-1], vertices[..., 1:]
-        shares = torch.where(after >= 0, weights.unsqueeze(-1), 0.0)
-        places = (batch, items, before.clamp(min=0), after.clamp(min=0))
-        return marginals.index_put(places, shares, accumulate=True)
+        each = like.expand(vertices.size(0), *like.shape[-3:])
+        pairs = _pairs(vertices, like.size(-1))
+        return weighted_parts(each.flatten(-2), pairs, weights).view(each.shape)
 
     def log_partition(
         self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
@@ -124,11 +114,9 @@ class LinearChain(CompiledStructure):
         return unary
 
 
-def _grid(vertex: Tensor) -> tuple[Tensor, Tensor]:
-    """Return broadcastable indices of instances and of transitions."""
-    batch = torch.arange(vertex.size(0), device=vertex.device)
-    items = torch.arange(vertex.size(-1) - 1, device=vertex.device)
-    return batch.view(-1, *[1] * (vertex.dim() - 1)), items
+def _pairs(tags: Tensor, m: int) -> Tensor:
+    """Return the pairs of tags of transitions, each as one of ``m²`` values; -1 in padding."""
+    return torch.where(tags[..., 1:] >= 0, tags[..., :-1] * m + tags[..., 1:], -1)
 
 
 class HeadStructure(Structure):

@@ -1,4 +1,4 @@
-"""Solvers of checked problems on the CPU: batches, threads, and errors."""
+"""Solvers of checked problems on the CPU: batches, threads, and errors (:func:`refuse`)."""
 
 import os
 from collections.abc import Callable
@@ -47,10 +47,6 @@ def solve(problem: Problem, tol: float, max_iter: int, start: Selection | None) 
     Chains with transitions first get ``2 n m + _EXTRA_CALLS`` oracle calls, but at most half of
     those allowed. Instances that remain unsolved continue from the mixture found by
     :mod:`repro.structures.arc_flow`.
-
-    Raises:
-        ValueError: scores are NaN or +inf, or the start does not fit.
-        InfeasibleError: an instance has no allowed structure.
     """
     batch = problem.unary.size(0)
     offsets, known = np.zeros(batch + 1, np.int64), _nothing(problem.width)
@@ -112,12 +108,7 @@ Oracle = Callable[[Array, Array], Array]
 
 
 def best_of_oracle(oracle: Oracle, problem: Scores) -> tuple[Array, Array]:
-    """Find the highest-scoring structures ``(B, parts)`` and their scores ``(B,)``.
-
-    Raises:
-        ValueError: scores are NaN or +inf.
-        InfeasibleError: the best structure of an instance has a forbidden part.
-    """
+    """Find the highest-scoring structures ``(B, parts)`` and their scores ``(B,)``."""
     scores = problem.flat
     refuse(np.where((scores < np.inf).all(1), CONVERGED, INVALID))
     vertices = oracle(scores, np.arange(len(scores)))
@@ -127,12 +118,7 @@ def best_of_oracle(oracle: Oracle, problem: Scores) -> tuple[Array, Array]:
 
 
 def solve_with_oracle(oracle: Oracle, problem: Scores, tol: float, max_iter: int) -> Selection:
-    """Solve a batch with an oracle in PyTorch, which is called for all unsolved instances at once.
-
-    Raises:
-        ValueError: scores are NaN or +inf, or the oracle does not return a 0/1 vector.
-        InfeasibleError: the best structure of an instance has a forbidden part.
-    """
+    """Solve a batch with an oracle in PyTorch, called for all unsolved instances at once."""
     scores, parts = problem.flat, problem.unary_parts
     vertices, values = best_of_oracle(oracle, problem)
     totals = np.where(vertices == 0, np.abs(scores), 0.0).sum(1)
@@ -164,12 +150,7 @@ def solve_with_oracle(oracle: Oracle, problem: Scores, tol: float, max_iter: int
 
 
 def best_vertices(problem: Problem) -> Tensor:
-    """Find the highest-scoring structures, as the kernels store them, ``(B, width)``.
-
-    Raises:
-        ValueError: scores are NaN or +inf.
-        InfeasibleError: an instance has no allowed structure.
-    """
+    """Find the highest-scoring structures, as the kernels store them, ``(B, width)``."""
     batch = problem.batch
     vertices = np.full((len(batch.unary), problem.width), -1, np.int32)
     statuses = np.full(len(batch.unary), CONVERGED)

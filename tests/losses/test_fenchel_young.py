@@ -34,6 +34,7 @@ MAPS = {
     "entmax-1.02": Entmax(1.02),
     "entmax-1.3": Entmax(1.3),
     "entmax-1.5": Entmax(),
+    "entmax-2.5": Entmax(2.5),
     "entmax-tensor": Entmax(torch.tensor(1.3, dtype=torch.float64)),
     "fusedmax": Fusedmax(0.2, gamma=0.7),
     "oscarmax": Oscarmax(0.1),

@@ -87,21 +87,6 @@ def test_extreme_scores(mapping, reduction, in_torch):
     assert FenchelYoungLoss(mapping, reduction="none")(scores, target)[6].isnan()
 
 
-def test_second_derivatives_are_those_in_torch(mapping, in_torch):
-    scores, target = draw(6)
-    target[2] = -100
-    loss = FenchelYoungLoss(mapping, reduction="none")
-    weight, vector = torch.rand(6, dtype=torch.float64), torch.randn(6, 6, dtype=torch.float64)
-
-    def second():
-        leaf, upstream = scores.clone().requires_grad_(), weight.clone().requires_grad_()
-        (first,) = torch.autograd.grad(loss(leaf, target), leaf, upstream, create_graph=True)
-        return torch.autograd.grad((first * vector).sum(), [leaf, upstream])
-
-    for ours, theirs in zip(second(), in_torch(second), strict=True):
-        assert_close(ours, theirs, GRADIENT)
-
-
 def test_derivatives_of_the_losses_of_cuda(mapping, in_torch, monkeypatch):
     """Their operators, run in PyTorch: first and second derivatives are those of the CPU."""
     monkeypatch.setattr(dispatch, "launch", lambda name, *given: dispatch.fallback(name)(*given))

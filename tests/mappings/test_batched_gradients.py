@@ -1,18 +1,34 @@
-"""Batched derivatives of every mapping, against one call per row of the Jacobian."""
+"""Batched derivatives of every mapping and loss, against one call per row of the Jacobian."""
 
 import pytest
 import torch
-from batched_jacobians import WAYS
 from tolerances import GRADIENT, assert_close
 from torch.autograd.functional import hessian, jacobian
 
+from repro.losses import FenchelYoungLoss, linear_entmax_loss
 from repro.mappings import MAPPINGS, budget, entmax, normmax, oscarmax, regularized
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*torch.jit.script:DeprecationWarning"
-)  # inside torch
 SCORES = torch.tensor([1.1, 0.5, 0.02, -0.2, 1.7], dtype=torch.float64)
 BOUNDS = torch.full_like(SCORES, 0.4)
+HIDDEN = torch.stack((SCORES, SCORES.flip(0) / 2))
+WEIGHT = torch.linspace(-1, 1, 25).double().view(5, 5).sin()
+TARGET = torch.tensor([2, 3])
+
+
+def batched_gradients(function, point):
+    point = point.clone().requires_grad_()
+    output = function(point)
+    rows = torch.eye(output.numel(), dtype=point.dtype).view(-1, *output.shape)
+    (found,) = torch.autograd.grad(output, point, rows, is_grads_batched=True)
+    return found.view(*output.shape, *point.shape)
+
+
+WAYS = {
+    "is_grads_batched": batched_gradients,
+    "vectorize": lambda function, point: jacobian(function, point, vectorize=True),
+    "jacrev": lambda function, point: torch.func.jacrev(function)(point),
+}
+"""Ways in which torch computes a Jacobian with batched derivatives."""
 
 
 def of_scores(spec):
@@ -26,6 +42,21 @@ def value_of(spec):
     return lambda scores: spec.module().value(scores, *others)
 
 
+def linear_loss(hidden=HIDDEN, target=TARGET, weight=WEIGHT, bias=None):
+    return linear_entmax_loss(hidden, weight, bias, target, ignore_index=3, reduction="none")
+
+
+LOSSES = {
+    f"{name}, loss": FenchelYoungLoss(spec.module(), reduction="none")
+    for name, spec in MAPPINGS.items()
+    if not spec.bounded
+}
+
+
+def loss_of_rows(loss):
+    return lambda scores: loss(torch.stack((scores, 2 * scores)), TARGET)
+
+
 FUNCTIONS = (
     {name: of_scores(spec) for name, spec in MAPPINGS.items()}
     | {f"{name}, value": value_of(spec) for name, spec in MAPPINGS.items()}
@@ -34,6 +65,7 @@ FUNCTIONS = (
         for name, spec in MAPPINGS.items()
         if spec.bounded
     }
+    | {name: loss_of_rows(loss) for name, loss in LOSSES.items()}
     | {
         "entmax, alpha": lambda alpha: entmax(SCORES, alpha.abs().mean() + 1.1),
         "entmax, alpha of each row": lambda alpha: entmax(
@@ -43,8 +75,12 @@ FUNCTIONS = (
         "budget, k": lambda k: budget(SCORES, k.abs().mean() + 1.1),
         "oscarmax, paper": lambda scores: oscarmax(scores, 0.1, variant="paper"),
         "regularized": regularized(lambda probs: probs.square().sum(-1) / 2),
+        "linear loss, hidden": lambda point: linear_loss(hidden=HIDDEN * point),
+        "linear loss, weight": lambda point: linear_loss(weight=WEIGHT * point),
+        "linear loss, bias": lambda point: linear_loss(bias=point),
     }
 )
+DIFFERENTIABLE_ONCE = ("regularized", "linear loss")
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
@@ -65,9 +101,10 @@ def test_vmap_in_values_and_jacobians(function):
     assert_close(jacobians, expected, GRADIENT)
 
 
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "regularized"])
+@pytest.mark.parametrize(
+    "name", [name for name in FUNCTIONS if not name.startswith(DIFFERENTIABLE_ONCE)]
+)
 def test_hessians(name):
-    """Second derivatives exist everywhere but in ``regularized``."""
 
     def energy(point):
         return FUNCTIONS[name](point).square().sum()
@@ -75,3 +112,8 @@ def test_hessians(name):
     expected = hessian(energy, SCORES)
     assert_close(hessian(energy, SCORES, vectorize=True), expected, GRADIENT)
     assert_close(torch.func.jacrev(torch.func.jacrev(energy))(SCORES), expected, GRADIENT)
+
+
+@pytest.mark.parametrize("loss", [*LOSSES.values(), linear_loss])
+def test_vmap_over_scores_and_targets(loss):
+    assert_close(torch.func.vmap(loss)(HIDDEN, TARGET), loss(HIDDEN, TARGET), GRADIENT)

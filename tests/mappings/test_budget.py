@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 from drawn import draw, leaf
+from enumeration import box_by_enumeration
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from partitions import box_by_enumeration
 from tolerances import ABSOLUTE, LOSS, SUM, assert_close
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import vmap
@@ -15,7 +15,6 @@ from torch.func import vmap
 from repro.mappings import Budget, budget, csparsemax, sparsemax
 
 INF = math.inf
-JIT = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
 
 
 def rows_of(value, *shape):
@@ -89,7 +88,6 @@ def test_nothing_to_select(dtype):
     assert torch.equal(Budget(0.0).value(scores[:2]), torch.zeros(2, dtype=dtype))
 
 
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
 def test_where_values_are_not_read_bad_rows_are_nan():
     scores, k = torch.zeros(3, 2), torch.tensor([3.0, -1.0, 1.5])
     mapped = vmap(budget)(scores, k)
@@ -99,7 +97,6 @@ def test_where_values_are_not_read_bad_rows_are_nan():
         assert_close(probs[2], torch.full((2,), 0.75), ABSOLUTE)
 
 
-@JIT
 @pytest.mark.parametrize("dim", [-2, 0, 2])
 def test_gradients_on_every_dim(dim):
     shape = [3, 4, 5]

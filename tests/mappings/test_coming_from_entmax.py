@@ -1,14 +1,12 @@
 """The page for users of the package ``entmax``, and the tests of that package on this one."""
 
-import os
 import shutil
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
+from child import run_tests
 
 from repro.losses import Entmax15Loss, EntmaxLoss, entmax15_loss, sparsemax_loss
 from repro.mappings import Entmax15, Sparsemax, entmax, entmax15, sparsemax
@@ -23,24 +21,8 @@ def test_its_own_tests(tmp_path):
         pytest.skip("the package entmax is not installed with its tests")
     for test in tests:
         shutil.copy(test, tmp_path)
-    folders = [str(HERE), str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "entmax_adapter",
-        "-p",
-        "no:cacheprovider",
-    ]
-    done = subprocess.run(
-        [*command, "--rootdir", str(tmp_path), str(tmp_path)],
-        env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    assert "skipped" not in done.stdout
+    options = ["-p", "entmax_adapter", "--rootdir", str(tmp_path)]
+    assert "skipped" not in run_tests(*options, str(tmp_path), paths=(HERE, HERE.parents[1]))
 
 
 def test_names():

@@ -4,12 +4,12 @@ import math
 
 import pytest
 import torch
+from enumeration import box_by_enumeration, csoftmax_by_enumeration
 from hard_rows import hard_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mapping_references import REFERENCES
 from pairwise import pairwise
-from partitions import box_by_enumeration, csoftmax_by_enumeration
 from tolerances import ABSOLUTE, LOSS, SUM, assert_close
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import vmap
@@ -244,7 +244,6 @@ def test_fertilities_can_be_spent_to_the_end(function, dtype):
     assert (spent - 1).abs().max() <= room
 
 
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
 def test_where_values_are_not_read_bad_rows_are_nan(function):
     scores = torch.zeros(4, 2)
     upper = torch.tensor([[0.5, 0.25], [-0.5, 2.0], [math.nan, 2.0], [0.5, 0.75]])
@@ -267,7 +266,6 @@ def test_half_types_are_computed_in_single_precision(function, dtype):
     assert scores.grad.dtype == upper.grad.dtype == dtype
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
 @pytest.mark.parametrize("dim", [-2, 0, 2])
 def test_gradients_on_every_dim(function, dim):
     scores, upper = draw(4, 3, 5, seed=3)

@@ -43,7 +43,6 @@ def test_values(size, alpha, dtype):
     assert_close(mixed[::2], by_bisection(scores[::2], alphas[0].item()), ABSOLUTE)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
 @pytest.mark.parametrize("alpha", [0.2, 0.5, 0.9])
 def test_derivatives(alpha):
     scores = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)

@@ -181,24 +181,6 @@ def test_wrong_masks_are_refused(function):
             function(torch.ones(2, 3), mask=torch.ones(shape, dtype=torch.bool))
 
 
-def test_alpha_tensors_are_checked():
-    with pytest.raises(ValueError, match=r"alpha must be positive and finite, got -0\.5"):
-        entmax(torch.ones(2, 3), torch.tensor([[1.5], [-0.5]]))
-    with pytest.raises(ValueError, match="does not broadcast"):
-        entmax(torch.ones(2, 3), torch.ones(3, 1))
-    with pytest.raises(ValueError, match="size 1 on dim"):
-        entmax(torch.ones(2, 3), torch.full((2, 3), 1.5))
-    with pytest.raises(ValueError, match="size 1 on dim"):
-        entmax(torch.ones(2, 3), torch.full((2, 1), 1.5), dim=0)
-
-
-def test_alpha_that_is_not_positive_and_cannot_be_read_gives_nan():
-    scores, alpha = torch.zeros(2, 3), torch.tensor([0.0, 1.5])
-    probs = torch.func.vmap(entmax)(scores, alpha)
-    assert probs[0].isnan().all()
-    assert_close(probs[1], torch.full((3,), 1 / 3), ABSOLUTE)
-
-
 def test_learned_alpha_arguments():
     with pytest.raises(ValueError, match="heads must be at least 1"):
         LearnedAlphaEntmax(0)

@@ -107,7 +107,6 @@ def test_a_low_entry_still_separates_its_neighbors():
     assert not torch.equal(module(uneven), module(torch.tensor([0.05, -math.inf, 0.0])))
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
 def test_derivatives(function):
     scores = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
     assert gradcheck(lambda z: function(z, gamma=0.4), scores)

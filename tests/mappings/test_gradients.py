@@ -21,6 +21,7 @@ from repro.mappings import (
     fusedmax,
     normmax,
     oscarmax,
+    sparsemax,
     sq_pnorm_max,
 )
 
@@ -32,6 +33,15 @@ MASKED = {name: plain(spec.function, spec) for name, spec in MAPPINGS.items()} |
     "oscarmax, 0.05": lambda scores, **how: oscarmax(scores, 0.05, **how),
     "oscarmax, paper": lambda scores, **how: oscarmax(scores, 0.05, variant="paper", **how),
 }
+
+
+def test_a_result_is_a_node_of_the_graph_if_an_argument_needs_a_gradient():
+    scores = torch.randn(1, 4)
+    assert sparsemax(scores).grad_fn is None
+    scores.requires_grad_()
+    assert sparsemax(scores).grad_fn is not None
+    with torch.no_grad():
+        assert sparsemax(scores).grad_fn is None
 
 
 @pytest.mark.parametrize("dim", [-2, 0, 2])
@@ -139,7 +149,6 @@ PAIRS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
 @pytest.mark.parametrize(("function", "second"), PAIRS.values(), ids=PAIRS)
 def test_function_transforms_over_both_arguments(function, second):
     scores = draw(4, 6, seed=12)
@@ -151,7 +160,6 @@ def test_function_transforms_over_both_arguments(function, second):
         assert_close(vmap(jacobian)(scores, second), rows, GRADIENT)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
 @pytest.mark.parametrize("name", sorted(MAPPINGS.keys() - {"softmax"}))
 def test_forward_mode_is_refused(name):
     """Kernels drop tangents: a derivative of zero would be wrong in silence."""
@@ -172,7 +180,6 @@ COMPILED = {name: plain(spec.function, spec) for name, spec in MAPPINGS.items()}
 
 
 @pytest.mark.parametrize("name", COMPILED)
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
 def test_compiles_without_a_graph_break(name):
     torch._dynamo.reset()
     # The steps of normmax, which has no kernel, make a long graph.

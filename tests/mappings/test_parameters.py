@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from tolerances import ABSOLUTE, assert_close
+from torch.func import vmap
 
 from repro.losses import CrossEntropyLoss, EntmaxLoss, LinearEntmaxLoss, SparsemaxLoss
 from repro.mappings import (
@@ -68,6 +70,7 @@ def test_what_is_no_number_is_refused(call, value):
         call(value)
 
 
+TAKING_TENSORS = (entmax, normmax, budget)
 OUT_OF_RANGE = {
     (entmax, Entmax, "alpha must be positive and finite"): [0.0, -1.0],
     (normmax, Normmax, "alpha must be above 1 and finite"): [1.0, 0.5],
@@ -85,13 +88,31 @@ def test_what_is_out_of_range_is_refused(function, module, message):
             function(SCORES, value)
         with pytest.raises(ValueError, match=message):
             module(value)
-        if function not in (entmax, normmax, budget):  # which take tensors too
+        if function not in TAKING_TENSORS:
             continue
         for tensor in (torch.tensor(value), torch.tensor([1.5, 1.5, value, 1.5])[:, None]):
             with pytest.raises(ValueError, match=message):
                 function(SCORES, tensor)
             with pytest.raises(ValueError, match=message):
                 module(tensor)(SCORES)
+        # Where values are not read, the row is NaN.
+        mapped = vmap(function)(SCORES[:2], torch.tensor([value, 1.5]))
+        assert mapped[0].isnan().all()
+        assert_close(mapped[1], function(SCORES[1], 1.5), ABSOLUTE)
+
+
+@pytest.mark.parametrize("function", TAKING_TENSORS)
+@pytest.mark.parametrize(
+    ("shape", "dim", "message"),
+    [
+        ((3, 1), -1, "does not broadcast"),
+        ((2, 3), -1, "size 1 on dim"),
+        ((2, 1), 0, "size 1 on dim"),
+    ],
+)
+def test_shapes_of_tensors_are_checked(function, shape, dim, message):
+    with pytest.raises(ValueError, match=message):
+        function(torch.ones(2, 3), torch.full(shape, 1.5), dim=dim)
 
 
 @pytest.mark.parametrize("loss", [EntmaxLoss, SparsemaxLoss, CrossEntropyLoss])

@@ -92,12 +92,6 @@ def test_gradients_by_differences(dim):
     assert gradcheck(lambda s: mapping(s, dim=dim), scores, atol=1e-5)
 
 
-@pytest.mark.parametrize("omega", [negative_entropy, euclidean])
-def test_gradients_of_other_regularizers_by_differences(omega):
-    scores = leaf(2, 4, seed=6)
-    assert gradcheck(regularized(omega, tolerance=1e-12), scores, atol=1e-5)
-
-
 def test_a_quadratic_by_differences_and_by_proposition_one():
     gamma = 0.4
     scores = leaf(2, 6, seed=7)

@@ -160,7 +160,7 @@ def batch(
         totals = room * draw.uniform(count, 1)
         totals = torch.where(draw.uniform(count, 1) < 0.5, totals.round(), totals)
         totals = torch.where(draw.uniform(count, 1) < 0.05, room, totals).to(dtype)
-        for value in (-1.0, n + 1.0, math.nan):
+        for value in (-1.0, n + 1.0, math.nan, math.inf):
             totals[draw.uniform(count, 1) < 0.01] = value
         return Batch([scores, totals], totals.double(), ones, euclidean_link)
     return Batch([scores, *settings], one, unbounded, None)

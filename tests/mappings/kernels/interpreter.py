@@ -5,14 +5,14 @@ the processor are switched off with it: files that need it run themselves in a p
 """
 
 import os
-import subprocess
-import sys
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 
 import numpy
 import pytest
 import torch
+from child import run_tests
 from torch import Tensor
 
 from repro.mappings.kernels import dispatch
@@ -20,42 +20,25 @@ from repro.mappings.kernels import dispatch
 pytest.importorskip("triton")
 
 from triton.language import block_type, core
-from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
-from triton.runtime.interpreter import (
-    InterpreterBuilder,
-    InterpreterOptions,
-    ScanOps,
-    TensorHandle,
-)
+from triton.runtime.interpreter import InterpreterBuilder, InterpreterOptions, ScanOps
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 on_a_device = pytest.mark.skipif(
     INTERPRETED or not torch.cuda.is_available(), reason="needs a CUDA device"
 )
 FAMILIES = {
-    schema[: schema.index("(")]: family
-    for family, operators in dispatch.OPERATORS.items()
-    for schema in operators
-    if not schema.startswith("entmax_loss")
+    name: one.family for (device, name), one in dispatch.launchers.items() if device == "cuda"
 }
 """The family of every operator that has a kernel for CUDA."""
 
 
 def run_in_the_interpreter(file):
     """Run the tests of a file in a process whose kernels are interpreted."""
-    tests = os.path.abspath(f"{__file__}/../../..")
-    paths = [tests, f"{tests}/mappings", os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {
-        "TRITON_INTERPRET": "1",
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "OMP_NUM_THREADS": "1",
-    }
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    tests = Path(__file__).parents[2]
     # Numpy, which computes what a kernel masks out as well, warns of it.
-    command += ["-W", "ignore::RuntimeWarning", file]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    options = ("-x", "-W", "ignore::RuntimeWarning")
+    run_tests(*options, file, paths=(tests, tests / "mappings"), TRITON_INTERPRET="1")
 
 
 def launched(name, *arguments):
@@ -122,13 +105,10 @@ def _scan(self, inputs):
 
 
 _describe, _set_up = block_type.__init__, core.tensor.__init__
-_operands = TritonSemantic.binary_op_type_checking_impl
-_broadcast, _cast = TritonSemantic.broadcast_impl_value, TritonSemantic.cast
-_constant, _numpy_type = TritonSemantic.scalar_constant, interpreter._get_np_dtype
-_atomic = InterpreterBuilder.create_atomic_rmw
-_blocks, _constants, _numpy_types = {}, {}, {}
-"""What triton makes anew in each operation, at half of the cost of a kernel: types of tiles by the
-type and shape of their entries, tensors of numbers, and types of numpy by name."""
+_numpy_type = interpreter._get_np_dtype
+_blocks, _numpy_types = {}, {}
+"""What triton makes anew in each operation, at a fifth of the cost of a kernel: types of tiles by
+the type and shape of their entries, and types of numpy by name."""
 
 
 def _block(cls, element_ty, shape):
@@ -138,7 +118,6 @@ def _block(cls, element_ty, shape):
     if key not in _blocks:
         _blocks[key] = object.__new__(cls)
         _describe(_blocks[key], element_ty, shape)
-        _blocks[key].lengths = lengths
     return _blocks[key]
 
 
@@ -148,61 +127,6 @@ def _tensor(self, handle, type):
         _set_up(self, handle, type)
         type.common = {**vars(self)}
     vars(self).update(type.common, handle=handle)
-
-
-def _operands_once(self, left, right, *checks):
-    """Bring two operands to one type and shape, at once if they are, or one is a known number."""
-    if not isinstance(left, core.tensor):
-        return _operands(self, left, right, *checks)
-    if isinstance(right, core.tensor):
-        if left.type is right.type and not left.dtype.is_ptr():
-            return left, right
-        return _operands(self, left, right, *checks)
-    key = type(right), right, left.type.name, checks
-    if key not in _constants:
-        kept, found = _operands(self, left, right, *checks)
-        if kept is not left:
-            return kept, found
-        _constants[key] = found
-    return left, _constants[key]
-
-
-def _cast_or_keep(self, tensor, kind, rounding=None):
-    """Convert a tensor to a type, at once if it has it."""
-    return tensor if tensor.dtype is kind.scalar else _cast(self, tensor, kind, rounding)
-
-
-def _constant_once(self, value, dtype):
-    """Return the one tensor of a number in a type."""
-    key = type(value), value, dtype.name
-    if key not in _constants:
-        _constants[key] = _constant(self, value, dtype)
-    return _constants[key]
-
-
-def _broadcast_or_keep(self, left, right):
-    """Bring two tensors to one shape, at once if they have it or one is a scalar."""
-    a, b = left.type, right.type
-    if a.lengths == b.lengths:
-        return left, right
-    if not b.lengths:
-        return left, self.tensor(_splat(self, a, right.handle), a.with_element_ty(b))
-    if not a.lengths:
-        return self.tensor(_splat(self, b, left.handle), b.with_element_ty(a)), right
-    return _broadcast(self, left, right)
-
-
-def _splat(self, kind, scalar):
-    """Return a tile whose entries all lie at one address."""
-    lengths = kind.lengths
-    tile = numpy.ndarray(lengths, scalar.data.dtype, scalar.data, 0, (0,) * len(lengths))
-    return TensorHandle(tile, scalar.dtype)
-
-
-def _update(self, operation, pointers, values, *more):
-    """Update memory atomically by values that need not lie in it in a row."""
-    values = TensorHandle(numpy.ascontiguousarray(values.data), values.dtype)
-    return _atomic(self, operation, pointers, values, *more)
 
 
 def _type_of_numpy(kind):
@@ -221,12 +145,6 @@ if INTERPRETED:
     ScanOps.generic_scan = _scan
     block_type.__new__, block_type.__init__ = _block, lambda *_: None
     core.tensor.__init__ = _tensor
-    core.dtype.lengths = []
-    TritonSemantic.binary_op_type_checking_impl = _operands_once
-    TritonSemantic.broadcast_impl_value = _broadcast_or_keep
-    TritonSemantic.cast = _cast_or_keep
-    TritonSemantic.scalar_constant = _constant_once
-    InterpreterBuilder.create_splat, InterpreterBuilder.create_atomic_rmw = _splat, _update
     interpreter._get_np_dtype = _type_of_numpy
 
 

@@ -88,15 +88,11 @@ def test_values_and_gradients(monkeypatch, name, size, dtype):
 
 
 @every_case
-def test_the_same_bits_for_any_number_of_threads(function, parameters):
+def test_the_same_bits_for_any_number_of_threads(function, parameters, threads):
     scores, found = torch.randn(400, 700), []
-    before = torch.get_num_threads()
-    try:
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            found.append(results(function, scores, parameters(scores)))
-    finally:
-        torch.set_num_threads(before)
+    for count in (1, 2):
+        threads(count)
+        found.append(results(function, scores, parameters(scores)))
     for actual, wanted in zip(*found, strict=True):
         assert torch.equal(actual, wanted)
 

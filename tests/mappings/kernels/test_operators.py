@@ -2,12 +2,11 @@
 
 import math
 import os
-import subprocess
-import sys
 import threading
 
 import pytest
 import torch
+from child import run_python
 from tolerances import ABSOLUTE, GRADIENT, LOSS, assert_close
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -44,7 +43,6 @@ def arguments():
     }
 
 
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
 @pytest.mark.parametrize("name", arguments())
 def test_operators_are_what_they_say(name):
     """Launched directly, an operator gives the same result as by torch's dispatcher."""
@@ -126,7 +124,6 @@ def both(scores, target):
     return entmax(scores, 1.3), EntmaxLoss()(scores, target)
 
 
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
 def test_mapping_and_loss_compile_into_one_graph():
     torch._dynamo.reset()
     scores, target = torch.randn(4, 33, requires_grad=True), torch.randint(33, (4,))
@@ -138,13 +135,6 @@ def test_mapping_and_loss_compile_into_one_graph():
     totals = [(probs * weight).sum() + loss for probs, loss in (eager, ours)]
     moved = [torch.autograd.grad(total, scores)[0] for total in totals]
     assert_close(*moved, GRADIENT)
-
-
-@pytest.fixture
-def threads():
-    """Set the number of threads; one again afterwards."""
-    yield torch.set_num_threads
-    torch.set_num_threads(1)
 
 
 def everything(scores, grad, target):
@@ -266,9 +256,8 @@ def test_threads_of_a_process():
     Importing may start threads all the same: some libraries of linear algebra do. A fork starts
     threads of its own; it computes with kernels and numpy only, as torch's threads are lost in it.
     """
-    command, environment = [sys.executable, "-c", PROGRAM], {**os.environ, "OMP_NUM_THREADS": "2"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "True", "0", "1", "2", "0"]
+    found = run_python("-c", PROGRAM, OMP_NUM_THREADS="2")
+    assert found.split() == ["False", "True", "0", "1", "2", "0"]
 
 
 WITHOUT_COMPILATION = """
@@ -291,10 +280,7 @@ assert not any(name.startswith("repro.mappings.kernels.cpu.") for name in sys.mo
 
 
 def test_compilation_switched_off():
-    command = [sys.executable, "-W", "error", "-c", WITHOUT_COMPILATION]
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run_python("-W", "error", "-c", WITHOUT_COMPILATION, NUMBA_DISABLE_JIT="1")
 
 
 @pytest.mark.parametrize(("value", "compiles"), [("1", False), ("0", True), ("", True)])

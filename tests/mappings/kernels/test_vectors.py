@@ -1,11 +1,10 @@
 """Vectors in compiled functions against NumPy, also with shorter registers."""
 
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from child import run_tests
 
 pytest.importorskip("numba")
 
@@ -245,17 +244,10 @@ def test_on_a_processor_with_shorter_registers(bits, tmp_path):
     if bits >= simd.BITS or (bits == 256 and "+avx2" not in simd.FEATURES):
         pytest.skip("the registers of this CPU are no longer")
     name, features = PROCESSORS[bits]
-    settings = {
-        "REGISTERS": str(bits),
-        "NUMBA_CPU_NAME": name,
-        "NUMBA_CPU_FEATURES": features,
-        "NUMBA_CACHE_DIR": str(tmp_path),
-    }
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
-    done = subprocess.run(
-        command, env=os.environ | settings, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout
+    run_tests(
+        __file__, REGISTERS=str(bits), NUMBA_CACHE_DIR=str(tmp_path),
+        NUMBA_CPU_NAME=name, NUMBA_CPU_FEATURES=features,
+    )  # fmt: skip
 
 
 @pytest.mark.skipif("REGISTERS" not in os.environ, reason="asks about the runs of the test above")
