@@ -105,11 +105,8 @@ def checked_choices(target: Tensor, unary: Tensor, rows: Tensor, first: int = 0)
 
 
 def gathered(scores: Tensor, vertex: Tensor) -> Tensor:
-    """Sum the scores of the values that vertices ``(B, ..., S)`` choose.
-
-    They are ``(B, S, A)``, or ``(1, S, A)`` if shared by the batch.
-    """
-    batch = torch.arange(vertex.size(0), device=vertex.device).clamp(max=len(scores) - 1)
+    """Sum the scores ``(B, S, A)`` of the values that vertices ``(B, ..., S)`` choose."""
+    batch = torch.arange(vertex.size(0), device=vertex.device)
     batch = batch.view(-1, *[1] * (vertex.dim() - 1))
     slots = torch.arange(vertex.size(-1), device=vertex.device)
     chosen = scores[batch, slots, vertex.clamp(min=0)]

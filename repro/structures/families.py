@@ -69,8 +69,8 @@ class LinearChain(CompiledStructure):
         total = gathered(unary, vertex)
         if additional is None:
             return total
-        between = additional if additional.dim() == 4 else additional.unsqueeze(0)
-        return total + gathered(between.flatten(-2), _pairs(vertex, additional.size(-1)))
+        each = additional.expand(vertex.size(0), *additional.shape[-3:])
+        return total + gathered(each.flatten(-2), _pairs(vertex, additional.size(-1)))
 
     def mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
         """Compute the marginals ``(B, n - 1, m, m)`` of transitions of sequences ``(B, K, n)``."""
