@@ -1,12 +1,15 @@
 """One thread for each test process, as the suite runs side by side; kernels are compiled once."""
 
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import settings
+
+from repro.cli import main
 
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that tests start
@@ -31,6 +34,20 @@ _FIRST = (
 """Files that compile most kernels, each followed by what another process can do in the meantime
 without them: the compiled code is on disk when it is needed, and no process compiles it again.
 Other files that take long come next, so that short ones are left when processes finish."""
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run a command that is refused in one line, and return the line."""
+
+    def line_of(*arguments: str) -> str:
+        capsys.readouterr()
+        assert main([*arguments]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("repro: ")
+        return line.removeprefix("repro: ")
+
+    return line_of
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
