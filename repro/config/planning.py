@@ -136,12 +136,7 @@ def is_refused(overrides: Sequence[str]) -> bool:
 def plan_artefacts(
     experiments: Collection[Experiment], scale: str, columns: Collection[str] | None = None
 ) -> dict[str, list[PlannedRun]]:
-    """Return the runs of artefacts that are known before any has run, by artefact.
-
-    Args:
-        experiments: the artefacts.
-        scale: scale of the runs.
-        columns: columns whose runs are needed; None for all.
+    """Return the runs of artefacts, of some columns or all, that are known before any has run.
 
     Raises:
         ConfigError: no artefact has such a column, or one does not exist at this scale.
@@ -161,13 +156,8 @@ def refuse_relabelled(
     """Refuse further overrides that change what the labels of planned runs state.
 
     Labels state the settings of rows, columns, tuned values and seeds. Those of the base and the
-    scale may be changed; an override that every run states already changes nothing.
-
-    Args:
-        experiment: the artefact.
-        scale: scale of the runs.
-        runs: those known before any has run (:func:`plan_runs`), or some of them.
-        extra: the further overrides.
+    scale may be changed; an override that every run states already changes nothing. ``runs`` are
+    some of those known before any has run (:func:`plan_runs`).
 
     Raises:
         ConfigError: an override contradicts a label, or names a sweep.
@@ -230,12 +220,7 @@ def refuse_namesakes(plans: Iterable[tuple[str, Plan]]) -> None:
     """Refuse runs of an artefact that read folders of one name in different places.
 
     Records state the name of a folder, so that all cells would show the runs of one folder.
-
-    Args:
-        plans: labels of planned runs, and their plans.
-
-    Raises:
-        ConfigError: names two runs, and their folders.
+    ``plans`` are beside the labels of their runs.
     """
     first: dict[str, tuple[str, Plan]] = {}
     for label, plan in plans:

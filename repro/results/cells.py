@@ -403,16 +403,8 @@ def followed(
 ) -> dict[PlannedRun, Record | None]:
     """Find the records of planned runs, and of those that follow from them in tuned cells.
 
-    Args:
-        experiment: the artefact.
-        scale: scale of the runs.
-        runs: the runs that are planned so far.
-        find: returns the records of runs, None for those that are not done.
-        to_do: whether a run without a record will be done, so that its cell waits for it; others
-            have failed, or count as such.
-
-    Returns:
-        The record of each run.
+    ``find`` returns None for runs that are not done. The cell of one that is ``to_do`` waits for
+    it; others have failed, or count as such.
     """
     planned = [*runs]
     while True:
@@ -432,14 +424,7 @@ def following_runs(
 
     If the best value lies at an end of the grid, the next value beyond it is tried, up to a limit;
     else the other seeds of the best value are run. Runs that failed or are not done are ignored.
-
-    Args:
-        experiment: the artefact.
-        scale: scale of the runs.
-        found: the record of each run planned so far, if it is done.
-
-    Returns:
-        The further runs; none once every cell is complete.
+    Once every cell is complete, there are no further runs.
     """
     more: list[PlannedRun] = []
     cells = sorted(found, key=lambda run: (run.row, run.column))
@@ -468,17 +453,10 @@ def following_runs(
 def run_beyond(
     experiment: Experiment, scale: str, best: PlannedRun, tried: Collection[float]
 ) -> PlannedRun | None:
-    """Return the run with the next value of the tuned setting; None if the grid ends there.
+    """Return the run of a cell with the next value of the tuned setting, beyond the best so far.
 
-    Args:
-        experiment: the artefact.
-        scale: scale of the runs.
-        best: the run of its cell with the best value so far.
-        tried: the values that were tried in the cell.
-
-    Returns:
-        The run; None if the best value is inside of the grid, which has grown to its limit, or ends
-        at the range of the setting.
+    It is None if the best of the values that were ``tried`` is inside of the grid, which has grown
+    to its limit, or ends at the range of the setting.
     """
     assert experiment.tune is not None
     assert best.value is not None

@@ -41,13 +41,9 @@ def _corpora_at_hand(extra: Sequence[str]) -> Callable[[PlannedRun, str], str | 
 
 
 class Work:
-    """Runs that artefacts need at a scale, and the records found of them.
+    """Runs that artefacts need at a scale, of some columns or all, and the records found of them.
 
-    Args:
-        names: artefacts, each as ``<paper>/<artefact>``.
-        scale: the scale.
-        extra: overrides beside those of the artefacts, as that of the data folder.
-        columns: columns whose runs are needed; None for all.
+    ``extra`` are overrides beside those of the artefacts, as that of the data folder.
 
     Raises:
         ConfigError: no such artefact, scale or column, or a setting is refused.

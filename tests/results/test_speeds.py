@@ -12,8 +12,7 @@ from repro.report.document import build_section
 from repro.report.table import Table, build_table
 from repro.results import Archive, Measurement, ResultsError
 from repro.results.layout import speeds_path
-from repro.results.speeds import read_speeds, write_speeds
-from repro.results.timed import TimedUpdates
+from repro.results.timed import TimedUpdates, read_speeds, write_speeds
 
 
 def test_columns_are_replaced_one_by_one(tmp_path):
