@@ -38,7 +38,8 @@ place: "p"
 drawing: {name: lattice}
 scales: {demo: {}}
 """
-NO_EFFECT = "has no effect; expected the"
+CHANGES = "changes the package's own task="
+FORM = "has no effect; expected the names of choices, as "
 PLACES = (
     "has no effect; protocols lie in protocol, protocol/data, protocol/decoding, "
     "protocol/hardware, protocol/model, protocol/training"
@@ -116,13 +117,13 @@ def test_a_protocol_in_an_extension_adds_a_scale_to_a_task(extension):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("protocol/nmt_full", "changes the package's own task=nmt scale=full;"),
-        ("protocol/training/morphology_morphology_full", "changes the package's own task=morphol"),
-        ("protocol/training/opennmt_morphology_small", "changes the package's own task=morphology"),
-        ("protocol/model/esim_nli_alignment_full", "changes the package's own task=nli_alignment"),
-        ("protocol/model/mine_snl_demo", f"{NO_EFFECT} names of choices, as ${{model}}_${{task}}_"),
-        ("protocol/mine_snli_demo", f"{NO_EFFECT} names of choices, as ${{task}}_${{scale}}"),
-        ("protocol/hardware/mine_demo", f"{NO_EFFECT} names of choices, as ${{hardware}}_${{scal"),
+        ("protocol/nmt_full", f"{CHANGES}nmt scale=full;"),
+        ("protocol/training/morphology_morphology_full", f"{CHANGES}morphology scale=full;"),
+        ("protocol/training/opennmt_morphology_small", f"{CHANGES}morphology scale=small;"),
+        ("protocol/model/esim_nli_alignment_full", f"{CHANGES}nli_alignment scale=full;"),
+        ("protocol/model/mine_snl_demo", f"{FORM}${{model}}_${{task}}_${{scale}}"),
+        ("protocol/mine_snli_demo", f"{FORM}${{task}}_${{scale}}"),
+        ("protocol/hardware/mine_demo", f"{FORM}${{hardware}}_${{scale}}"),
         ("protocol/modle/mine_snli_demo", PLACES),
         ("protocol/model/deep/mine_snli_demo", PLACES),
         ("protocol/mapping/mine_morphology_demo", PLACES),
