@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from omegaconf import OmegaConf
 
+from repro.atomic import atomic_write_text as write
 from repro.cli import main
 from repro.config import ConfigError, paths
 from repro.config.compose import compose_run
@@ -51,11 +52,6 @@ def extension(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "conf").mkdir()
     monkeypatch.setenv("REPRO_EXTENSIONS", os.pathsep.join([str(tmp_path), ""]))
     return tmp_path
-
-
-def write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
 
 
 def test_without_any_there_are_the_package_s_own(monkeypatch):

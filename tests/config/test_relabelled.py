@@ -3,6 +3,7 @@
 import pytest
 from measured import made_up_table
 
+from repro.atomic import atomic_write_text
 from repro.config import ConfigError
 from repro.config.experiment import Axis, Column, ScalePlan, load_experiment
 from repro.config.planning import plan_runs, refuse_relabelled
@@ -53,9 +54,8 @@ def test_a_file_whose_values_those_of_the_artefact_replace_is_refused(
     command, tmp_path, monkeypatch, refused
 ):
     file = tmp_path / "conf" / "experiment" / "mine.yaml"
-    file.parent.mkdir(parents=True)
     # Nothing is composed: it would be refused for its content.
-    file.write_text("# @package _global_\ntraining: {max_epochs: three}\n")
+    atomic_write_text(file, "# @package _global_\ntraining: {max_epochs: three}\n")
     monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
     results = tmp_path / "results"
     for text in ("+experiment=mine", "+experiment@_global_=mine", "experiment=no"):

@@ -10,6 +10,7 @@ import yaml
 from hydra.core.plugins import Plugins
 from omegaconf import OmegaConf
 
+from repro.atomic import atomic_write_text
 from repro.cli import main
 from repro.config import ConfigError
 from repro.config.compose import compose_run, hydra_application, sweep_application
@@ -196,8 +197,7 @@ FURTHER = {
 def test_a_sweep_composes_its_runs_as_single_ones(line, runs, tmp_path, capsys):
     for name, content in FURTHER.items():
         path = tmp_path / "conf" / f"{name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# @package _global_\n{content}\n")
+        atomic_write_text(path, f"# @package _global_\n{content}\n")
     path = f"hydra.searchpath=['file://{tmp_path / 'conf'}']"
     shared = [f"results_dir={tmp_path / 'r'}", "hardware=cpu"]
     single = [[*one.split(), *shared, path] for one in runs]
@@ -325,8 +325,7 @@ def test_quotes_that_a_message_proposes_are_read(folder):
 
 @pytest.mark.parametrize("option", ["hydra", "-cd", "--config-dir"])
 def test_further_folders_of_choices_are_checked(option, tmp_path, refused):
-    (tmp_path / "mapping").mkdir()
-    (tmp_path / "mapping" / "mine.yaml").write_text(MINE)
+    atomic_write_text(tmp_path / "mapping" / "mine.yaml", MINE)
     further = [option, str(tmp_path)]
     if option == "hydra":
         further = [f"hydra.searchpath=['file://{tmp_path}']"]
@@ -370,10 +369,8 @@ def test_an_entry_of_the_search_path_that_is_no_folder_is_refused(command, entry
 
 @pytest.mark.parametrize("option", ["hydra", "-cd"])
 def test_further_folders_are_searched_in_sweeps(option, tmp_path, capsys, refused):
-    (tmp_path / "mapping").mkdir()
-    (tmp_path / "mapping" / "mine.yaml").write_text(MINE)
-    (tmp_path / "experiment").mkdir()
-    (tmp_path / "experiment" / "seeds.yaml").write_text(EXPERIMENT)
+    atomic_write_text(tmp_path / "mapping" / "mine.yaml", MINE)
+    atomic_write_text(tmp_path / "experiment" / "seeds.yaml", EXPERIMENT)
     further = [option, str(tmp_path)]
     if option == "hydra":
         further = [f"hydra.searchpath=['file://{tmp_path}']"]
@@ -409,8 +406,7 @@ def test_a_dry_run_counts_combinations_that_give_one_run(tmp_path, capsys):
 def test_a_swept_key_that_is_no_part_of_the_identity_is_refused(swept, dry, tmp_path, refused):
     for name, threads in (("one", 1), ("four", 4)):
         path = tmp_path / "conf" / "experiment" / f"{name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# @package _global_\nhardware: {{threads: {threads}}}\n")
+        atomic_write_text(path, f"# @package _global_\nhardware: {{threads: {threads}}}\n")
     further = ["-cd", str(tmp_path / "conf"), f"results_dir={tmp_path / 'results'}"]
     key = swept.partition("=")[0].lstrip("+")
     for sweep in ([swept], ["seed=1,2", swept], [swept, "mapping.alpha=2,2.0"]):
@@ -423,8 +419,7 @@ def test_a_swept_key_that_is_no_part_of_the_identity_is_refused(swept, dry, tmp_
 def test_folders_of_different_corpora_are_swept(form, tmp_path, capsys, refused):
     for folder, split in product("ab", ("train", "dev", "test")):
         path = tmp_path / folder / "mine" / f"xx-{split}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("a\tas\tN\nb\tbs\tN\n", encoding="utf-8")
+        atomic_write_text(path, "a\tas\tN\nb\tbs\tN\n")
     swept = f"data_dir={form.format(tmp_path)}"
     typed = [f"results_dir={tmp_path}", "data.folder=mine", "task.languages=[xx]", swept]
     expected = "data_dir is swept, but its runs would be one: name one value"
@@ -438,8 +433,7 @@ def test_folders_of_different_corpora_are_swept(form, tmp_path, capsys, refused)
 
 
 def test_a_group_of_a_further_folder_is_chosen_with_a_plus(tmp_path, refused):
-    (tmp_path / "study").mkdir()
-    (tmp_path / "study" / "mine.yaml").write_text("# @package _global_\nseed: 3\n")
+    atomic_write_text(tmp_path / "study" / "mine.yaml", "# @package _global_\nseed: 3\n")
     for command in (["run"], ["run", "-m"], ["run", "--cfg", "job"]):
         line = refused(*command, "study=mine", "-cd", str(tmp_path))
         assert line == "study has no default; choose it with a +, as +study=mine"
@@ -466,8 +460,7 @@ def test_a_folder_with_a_comma_may_be_that_of_a_sweep(tmp_path):
 
 
 def test_a_home_folder_in_a_file_is_the_one_that_is_typed(tmp_path):
-    (tmp_path / "study").mkdir()
-    (tmp_path / "study" / "mine.yaml").write_text("# @package _global_\nresults_dir: ~/x\n")
+    atomic_write_text(tmp_path / "study" / "mine.yaml", "# @package _global_\nresults_dir: ~/x\n")
     run = compose_run(["+study=mine", f"hydra.searchpath=['{tmp_path}']"])
     assert run.results_dir == str(Path.home() / "x")
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from repro.atomic import atomic_write_text
 from repro.cli import main
 from repro.config.compose import compose_run
 from repro.config.experiment import list_experiments, load_experiment
@@ -282,8 +283,7 @@ def test_a_choice_that_records_do_not_tell_from_another_is_refused(
 ):
     """Else its runs would be shown, used or removed with those of the other."""
     file = tmp_path / "extension/conf/mapping/mine.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text("defaults: [entmax, _self_]\nalpha: 1.7\n")
+    atomic_write_text(file, "defaults: [entmax, _self_]\nalpha: 1.7\n")
     monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path / "extension"))
     publish(tmp_path, make_record(run_id="one", config={"mapping": {"name": "entmax", "alpha": 2}}))
     where = f"results_dir={tmp_path}"

@@ -48,7 +48,6 @@ def test_claims_on_speeds_need_updates_timed_in_turn(tmp_path):
         "oscarmax (as published)": [99.0, 100.1, 99.6],
     }
     path = speeds_path(tmp_path, "small", "niculae2017/table3")
-    path.parent.mkdir(parents=True)
     write_speeds(path, "now", "pairs/s", rows)
     assert verdict(*place) is Verdict.HOLDS
     write_speeds(path, "now", "pairs/s", {**rows, "sparsemax": [80.0, 81.0, 80.5]})
@@ -58,7 +57,6 @@ def test_claims_on_speeds_need_updates_timed_in_turn(tmp_path):
 def test_claims_on_gains_of_speed_need_epochs_timed_in_turn(tmp_path):
     place = (tmp_path, "structured-alignment-speeds-up")
     path = speeds_path(tmp_path, "small", "niculae2018/section5_2")
-    path.parent.mkdir(parents=True)
     rows = {"sequential": [1.2, 1.3, 1.25], "matching": [1.1, 1.12, 1.08]}
     write_speeds(path, "now", "SNLI pairs/s", rows)
     assert verdict(*place) is Verdict.NOT_MEASURED
@@ -102,7 +100,6 @@ def test_tables_show_the_speeds_by_which_claims_are_judged(tmp_path):
     assert whole.whole_runs
     assert not whole.timed_on
     path = speeds_path(tmp_path, "small", "niculae2017/table5")
-    path.parent.mkdir(parents=True)
     rows = {"softmax": [200.0, 100.0], "sparsemax": [100.0, 75.0]}
     write_speeds(path, "a machine", "target words/s", rows)
     timed = table(tmp_path, "table5")
