@@ -249,9 +249,6 @@ class Plans:
     The file is valid only for the configuration files and the code that it was written with; a
     damaged file is replaced. Plans that may read something else, such as an environment variable,
     are not written.
-
-    Args:
-        path: the file.
     """
 
     def __init__(self, path: Path) -> None:

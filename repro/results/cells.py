@@ -155,7 +155,7 @@ class Archive:
 
     Args:
         results_dir: the results folder.
-        scale: name of the scale.
+        scale: the scale.
         extra: by artefact, overrides to add to its planned configurations.
         fresh: ignore runs of other numeric epochs.
         corpus_at_hand: returns the fingerprint of the corpus that a planned run reads, or None if
