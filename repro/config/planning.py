@@ -261,8 +261,10 @@ class Plans:
         return self._known[key]
 
     def save(self) -> None:
-        """Write the file if configurations were added."""
-        if self._grown and not self._varies:
+        """Write the file if configurations were added and no file reads what may vary."""
+        files = (path for folder in conf_dirs() for path in files_below(folder, ".yaml"))
+        texts = (path.read_text(encoding="utf-8", errors="replace") for path in files)
+        if self._grown and not any(map(_RESOLVER.search, texts)):
             fixed = {key: one for key, one in self._known.items() if not _RESOLVER.search(key)}
             content = {"of": self._source, "plans": fixed}
             atomic_write_text(self._path, json.dumps(content, separators=(",", ":")))
@@ -277,13 +279,6 @@ class Plans:
             return {key: Plan(*kept) for key, kept in content["plans"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return {}
-
-    @property
-    def _varies(self) -> bool:
-        """Whether a configuration file has an interpolation with a resolver."""
-        files = (path for folder in conf_dirs() for path in files_below(folder, ".yaml"))
-        texts = (path.read_text(encoding="utf-8", errors="replace") for path in files)
-        return any(map(_RESOLVER.search, texts))
 
     @cached_property
     def _source(self) -> str:

@@ -274,7 +274,18 @@ class Archive:
         if experiment.name in self._measured:
             return self._measured[experiment.name]
         found = self._found(experiment)
-        self._warn_of_corpora(experiment, found)
+        other = {
+            corpus_label(record.corpus, record.fingerprint)
+            for run, chosen in found.items()
+            if chosen is None
+            for record in self._matching[self.overrides_of(run)]
+        }
+        if other:
+            _log.warning(
+                "%s: runs of another content of their corpus are left out (%s)",
+                experiment.name,
+                ", ".join(sorted(other)),
+            )
         known = [(run, record) for run, record in found.items() if record is not None]
         # A cell that shows an ensemble needs the one whose members are exactly its runs.
         members = defaultdict[tuple[str, str], list[tuple[PlannedRun, Record]]](list)
@@ -302,23 +313,6 @@ class Archive:
             and sorted(record.members) == sorted(finished)
             and record.members_finished in ({}, finished)
         ]
-
-    def _warn_of_corpora(
-        self, experiment: Experiment, found: Mapping[PlannedRun, Record | None]
-    ) -> None:
-        """Warn of cells without a run whose runs have read another content of their corpus."""
-        other = {
-            corpus_label(record.corpus, record.fingerprint)
-            for run, chosen in found.items()
-            if chosen is None
-            for record in self._matching[self.overrides_of(run)]
-        }
-        if other:
-            _log.warning(
-                "%s: runs of another content of their corpus are left out (%s)",
-                experiment.name,
-                ", ".join(sorted(other)),
-            )
 
     def figure_shows(self, name: str, runs: Collection[str]) -> bool:
         """Return whether an artefact has figure data, of one of some runs if of any.
