@@ -48,7 +48,7 @@ from repro.errors import UserError
 from repro.mappings.kernels import dispatch
 from repro.results.layout import speeds_path
 from repro.results.record import REPLACED
-from repro.results.speeds import write_speeds
+from repro.results.timed import write_speeds
 from repro.runs.device import prepare_device
 from repro.runs.mps import shared_card
 from repro.runs.train import build_task

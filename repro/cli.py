@@ -280,8 +280,13 @@ def reproduce(parsed: argparse.Namespace) -> int:
     if not (_parted(parsed.settings)[0] or parsed.dry_run or parsed.yes):
         if not sys.stdin.isatty():
             raise UserError("this runs every artefact; name some, or confirm with --yes")
-        if not _confirmed(names, scale, overrides, parsed.fresh, columns):
-            return 0
+        from repro.runs.plan import plan, print_plan
+
+        plans, estimate = plan(names, scale, overrides, parsed.fresh, columns)
+        if any(one.todo for one in plans):
+            print_plan(plans, estimate)
+            if not _agreed("Run all of this?"):
+                return 0
     overrides += ["hydra.launcher.detach=true"] * parsed.detach
     done = reproduce(
         names, scale, overrides, columns=columns, fresh=parsed.fresh, dry_run=parsed.dry_run
@@ -289,23 +294,6 @@ def reproduce(parsed: argparse.Namespace) -> int:
     if done.report is not None:
         print(done.report, flush=True)
     return 1 if print_failures(done.outcomes, done.report) else 0
-
-
-def _confirmed(
-    names: Sequence[str],
-    scale: str,
-    overrides: Sequence[str],
-    fresh: bool,
-    columns: Sequence[str] | None,
-) -> bool:
-    """Print the runs to do and ask for confirmation; without any, return True at once."""
-    from repro.runs.plan import plan, print_plan
-
-    plans, estimate = plan(names, scale, overrides, fresh, columns)
-    if not any(one.todo for one in plans):
-        return True
-    print_plan(plans, estimate)
-    return _agreed("Run all of this?")
 
 
 def _agreed(question: str) -> bool:

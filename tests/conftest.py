@@ -9,6 +9,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+from repro.cli import main
+
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that tests start
 # The time of an example says how busy the machine is, not whether the code is right.
@@ -39,6 +41,20 @@ def threads() -> Iterator[Callable[[int], None]]:
     """Sets the number of threads; one again afterwards."""
     yield torch.set_num_threads
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run a command that is refused in one line, and return the line."""
+
+    def line_of(*arguments: str) -> str:
+        capsys.readouterr()
+        assert main([*arguments]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("repro: ")
+        return line.removeprefix("repro: ")
+
+    return line_of
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

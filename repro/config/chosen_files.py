@@ -20,14 +20,7 @@ def refuse_ineffective(choices: Choices, folders: Sequence[Path]) -> None:
 
     These are overrides of a protocol, or of the launcher or sweeper, of which Hydra prefers those
     of config.yaml; several choices of the file's own group, of which it takes the last; and texts
-    that YAML reads as numbers.
-
-    Args:
-        choices: the choices, those of the defaults of files among them.
-        folders: folders of groups, the package's own first.
-
-    Raises:
-        ConfigError: names the file.
+    that YAML reads as numbers. The first of the folders of groups is the package's own.
     """
     for group, path, content in _chosen_files(choices, folders[1:]):
         defaults = default_choices(path)

@@ -118,23 +118,17 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
             have the scale.
     """
     run = to_run_config(composed(overrides).config)
-    _refuse_scale(run, overrides)
-    return run
-
-
-def _refuse_scale(run: schema.RunConfig, overrides: Sequence[str]) -> None:
-    """Refuse a scale without a protocol, whose settings would be those of the full scale.
-
-    A task without any protocol has the same settings at every scale.
-    """
     chosen = {item.key_or_group: item.value() for item in map(parse_override, overrides)}
     folders = search_path(overrides)
     task, scale = chosen.get("task", run.task.name), chosen.get("scale", run.scale.name)
     protocols = group_choices("protocol", folders)
     scales = [one for one in group_choices("scale", folders) if f"{task}_{one}" in protocols]
+    # Without a protocol, the settings would be those of the full scale. A task without any protocol
+    # has the same ones at every scale.
     if scales and scale not in (*scales, "full"):
         listed = ", ".join(sorted({*scales, "full"}))
         raise ConfigError(f"task={task} has no scale={scale}; choose scale= one of {listed}")
+    return run
 
 
 class _Composition(NamedTuple):
@@ -252,7 +246,12 @@ def _parted(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
         elif not is_hydras(text):
             sets_value = "." in name or name in keys or item.type is OverrideType.CHANGE
         (values if sets_value else choices).append(text)
-    _refuse_twice(choices)
+    items = {text: parse_override(text) for text in choices}
+    chosen = Counter(items[text].key_or_group for text in choices)
+    for text, item in items.items():
+        name, added = item.key_or_group, item.is_add() or item.is_force_add()
+        if added and "." not in name and chosen[name] > 1:  # Hydra may leave the other in place
+            raise ConfigError(f"{text}: {name} is chosen twice; leave one of them out")
     return choices, values
 
 
@@ -313,17 +312,6 @@ def _refuse_file(group: str, choice: object) -> None:
         raise ConfigError(f"{group}={choice}: expected the name of a choice, without .yaml")
 
 
-def _refuse_twice(choices: Sequence[str]) -> None:
-    """Refuse ``+GROUP=CHOICE`` of a group with another choice, which Hydra may leave in place."""
-    items = {text: parse_override(text) for text in choices}
-    chosen = Counter(items[text].key_or_group for text in choices)
-    for text, item in items.items():
-        added = item.is_add() or item.is_force_add()
-        if added and "." not in item.key_or_group and chosen[item.key_or_group] > 1:
-            problem = f"{item.key_or_group} is chosen twice; leave one of them out"
-            raise ConfigError(f"{text}: {problem}")
-
-
 def _with_choices(choices: tuple[str, ...]) -> _Composition:
     """Return a composition of its own with choices of groups, cached until a file changes."""
     folders = (*conf_dirs(), *search_path(choices))
@@ -376,10 +364,7 @@ def _compose_choices(choices: tuple[str, ...]) -> _Composition:
 def _check_composed(cfg: DictConfig, chosen: Mapping[str, str | None], folders: list[Path]) -> None:
     """Refuse what Hydra composes, but no run or sweep can use, or what has no effect.
 
-    Args:
-        cfg: configuration with Hydra's own.
-        chosen: choices of groups, those of the defaults of files among them.
-        folders: folders of groups, the package's own first.
+    ``chosen`` has the choices of the defaults of files as well.
     """
     for name in ("launcher", "sweeper"):
         if not OmegaConf.is_dict(cfg.hydra[name]):
@@ -393,20 +378,13 @@ def _check_composed(cfg: DictConfig, chosen: Mapping[str, str | None], folders: 
         if group in registered_schemas() and OmegaConf.is_dict(cfg[group]):
             if OmegaConf.get_type(cfg[group]) not in registered_schemas()[group].values():
                 raise ConfigError(f"{group}/{choice}.yaml: {no_schema(group)}")
-            _refuse_renamed(group, choice, cfg[group], folders)
-
-
-def _refuse_renamed(
-    group: str, choice: str | None, node: DictConfig, folders: Sequence[Path]
-) -> None:
-    """Refuse a group with another name than that of its choice, which some other file has set."""
-    name = declared_name(group, str(choice), folders)
-    found = cast(dict[str, Any], OmegaConf.to_container(node)).get("name")
-    if name not in (None, found):
-        raise ConfigError(
-            f"{group}={choice} is chosen, but a file sets {group}.name to {found!r}; it chooses in "
-            f"its `defaults`, as `- override /{group}: NAME`"
-        )
+            declared = declared_name(group, str(choice), folders)
+            found = cast(dict[str, Any], OmegaConf.to_container(cfg[group])).get("name")
+            if declared not in (None, found):
+                raise ConfigError(
+                    f"{group}={choice} is chosen, but a file sets {group}.name to {found!r}; it "
+                    f"chooses in its `defaults`, as `- override /{group}: NAME`"
+                )
 
 
 def _explain_choices(error: BaseException, choices: Sequence[str]) -> str:

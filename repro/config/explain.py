@@ -54,11 +54,9 @@ _NO_GROUP = re.compile(r"Merge error: \w+ is not a subclass of (\w+)\. value: (.
 
 
 def explain(error: BaseException, chosen: Mapping[str, str | None] = MappingProxyType({})) -> str:
-    """Describe an error of Hydra in one message, with the valid choices.
+    """Describe one of :data:`CONFIG_ERRORS` in one message, with the valid choices.
 
-    Args:
-        error: one of :data:`CONFIG_ERRORS`.
-        chosen: choices of the groups, to name that of a group which lacks a key.
+    The message names that choice of those that are ``chosen`` whose group lacks a key.
 
     Raises:
         ConfigError: a choice needs a package that is not installed.

@@ -24,13 +24,7 @@ _MULTIRUN = re.compile(r"hydra[./](launcher|sweeper)\b|hydra\.(sweep|mode)\b")
 def why_unread(key: str, place: Place, foreign_launcher: bool = False) -> str | None:
     """Return how to mend that nothing reads a setting of Hydra, such as ``hydra.mode``.
 
-    Args:
-        key: key or group of the setting.
-        place: what is run.
-        foreign_launcher: whether the launcher is one of another package.
-
-    Returns:
-        The end of a message that begins with the setting; None if it is read.
+    It is the end of a message that begins with the setting; None if the setting is read.
     """
     foreign = foreign_launcher and place in _FOREIGN and _FOREIGN[place].match(key)
     if foreign or _READ[place].match(key):

@@ -90,14 +90,8 @@ def declared_name(
 ) -> str | None:
     """Return the ``name`` in the file of a choice, else of the last choice that its defaults name.
 
-    Args:
-        group: configuration group.
-        choice: name of the file.
-        further: folders to search after those of extensions.
-        above: choices whose defaults name this one.
-
-    Returns:
-        The name; None if there is no such file or name.
+    It is None if there is no such file or name. ``further`` folders are searched after those of
+    extensions; ``above`` are the choices whose defaults name this one.
 
     Raises:
         ConfigError: a file is not YAML, or the defaults form a cycle.
@@ -146,13 +140,8 @@ def group_choices(group: str, further: Sequence[Path] = ()) -> list[str]:
 def refuse_protocols(folders: Sequence[Path]) -> None:
     """Refuse protocols of further folders that have no effect, or change the package's own tasks.
 
-    A scale that a task of the package does not have may be added.
-
-    Args:
-        folders: folders of groups, the package's own first.
-
-    Raises:
-        ConfigError: names the file.
+    A scale that a task of the package does not have may be added. The first folder is the package's
+    own.
     """
     own, *further = confs = [*dict.fromkeys(folder.resolve() for folder in folders)]
     files = [(one, path) for one in further for path in files_below(one / "protocol", ".yaml")]

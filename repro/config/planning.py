@@ -136,12 +136,7 @@ def is_refused(overrides: Sequence[str]) -> bool:
 def plan_artefacts(
     experiments: Collection[Experiment], scale: str, columns: Collection[str] | None = None
 ) -> dict[str, list[PlannedRun]]:
-    """Return the runs of artefacts that are known before any has run, by artefact.
-
-    Args:
-        experiments: the artefacts.
-        scale: scale of the runs.
-        columns: columns whose runs are needed; None for all.
+    """Return the runs of artefacts, of some columns or all, that are known before any has run.
 
     Raises:
         ConfigError: no artefact has such a column, or one does not exist at this scale.
@@ -161,13 +156,8 @@ def refuse_relabelled(
     """Refuse further overrides that change what the labels of planned runs state.
 
     Labels state the settings of rows, columns, tuned values and seeds. Those of the base and the
-    scale may be changed; an override that every run states already changes nothing.
-
-    Args:
-        experiment: the artefact.
-        scale: scale of the runs.
-        runs: those known before any has run (:func:`plan_runs`), or some of them.
-        extra: the further overrides.
+    scale may be changed; an override that every run states already changes nothing. ``runs`` are
+    some of those known before any has run (:func:`plan_runs`).
 
     Raises:
         ConfigError: an override contradicts a label, or names a sweep.
@@ -230,12 +220,7 @@ def refuse_namesakes(plans: Iterable[tuple[str, Plan]]) -> None:
     """Refuse runs of an artefact that read folders of one name in different places.
 
     Records state the name of a folder, so that all cells would show the runs of one folder.
-
-    Args:
-        plans: labels of planned runs, and their plans.
-
-    Raises:
-        ConfigError: names two runs, and their folders.
+    ``plans`` are beside the labels of their runs.
     """
     first: dict[str, tuple[str, Plan]] = {}
     for label, plan in plans:
@@ -264,9 +249,6 @@ class Plans:
     The file is valid only for the configuration files and the code that it was written with; a
     damaged file is replaced. Plans that may read something else, such as an environment variable,
     are not written.
-
-    Args:
-        path: the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -279,8 +261,10 @@ class Plans:
         return self._known[key]
 
     def save(self) -> None:
-        """Write the file if configurations were added."""
-        if self._grown and not self._varies:
+        """Write the file if configurations were added and no file reads what may vary."""
+        files = (path for folder in conf_dirs() for path in files_below(folder, ".yaml"))
+        texts = (path.read_text(encoding="utf-8", errors="replace") for path in files)
+        if self._grown and not any(map(_RESOLVER.search, texts)):
             fixed = {key: one for key, one in self._known.items() if not _RESOLVER.search(key)}
             content = {"of": self._source, "plans": fixed}
             atomic_write_text(self._path, json.dumps(content, separators=(",", ":")))
@@ -295,13 +279,6 @@ class Plans:
             return {key: Plan(*kept) for key, kept in content["plans"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return {}
-
-    @property
-    def _varies(self) -> bool:
-        """Whether a configuration file has an interpolation with a resolver."""
-        files = (path for folder in conf_dirs() for path in files_below(folder, ".yaml"))
-        texts = (path.read_text(encoding="utf-8", errors="replace") for path in files)
-        return any(map(_RESOLVER.search, texts))
 
     @cached_property
     def _source(self) -> str:

@@ -155,7 +155,7 @@ class Archive:
 
     Args:
         results_dir: the results folder.
-        scale: name of the scale.
+        scale: the scale.
         extra: by artefact, overrides to add to its planned configurations.
         fresh: ignore runs of other numeric epochs.
         corpus_at_hand: returns the fingerprint of the corpus that a planned run reads, or None if
@@ -274,7 +274,18 @@ class Archive:
         if experiment.name in self._measured:
             return self._measured[experiment.name]
         found = self._found(experiment)
-        self._warn_of_corpora(experiment, found)
+        other = {
+            corpus_label(record.corpus, record.fingerprint)
+            for run, chosen in found.items()
+            if chosen is None
+            for record in self._matching[self.overrides_of(run)]
+        }
+        if other:
+            _log.warning(
+                "%s: runs of another content of their corpus are left out (%s)",
+                experiment.name,
+                ", ".join(sorted(other)),
+            )
         known = [(run, record) for run, record in found.items() if record is not None]
         # A cell that shows an ensemble needs the one whose members are exactly its runs.
         members = defaultdict[tuple[str, str], list[tuple[PlannedRun, Record]]](list)
@@ -302,23 +313,6 @@ class Archive:
             and sorted(record.members) == sorted(finished)
             and record.members_finished in ({}, finished)
         ]
-
-    def _warn_of_corpora(
-        self, experiment: Experiment, found: Mapping[PlannedRun, Record | None]
-    ) -> None:
-        """Warn of cells without a run whose runs have read another content of their corpus."""
-        other = {
-            corpus_label(record.corpus, record.fingerprint)
-            for run, chosen in found.items()
-            if chosen is None
-            for record in self._matching[self.overrides_of(run)]
-        }
-        if other:
-            _log.warning(
-                "%s: runs of another content of their corpus are left out (%s)",
-                experiment.name,
-                ", ".join(sorted(other)),
-            )
 
     def figure_shows(self, name: str, runs: Collection[str]) -> bool:
         """Return whether an artefact has figure data, of one of some runs if of any.
@@ -403,16 +397,8 @@ def followed(
 ) -> dict[PlannedRun, Record | None]:
     """Find the records of planned runs, and of those that follow from them in tuned cells.
 
-    Args:
-        experiment: the artefact.
-        scale: scale of the runs.
-        runs: the runs that are planned so far.
-        find: returns the records of runs, None for those that are not done.
-        to_do: whether a run without a record will be done, so that its cell waits for it; others
-            have failed, or count as such.
-
-    Returns:
-        The record of each run.
+    ``find`` returns None for runs that are not done. The cell of one that is ``to_do`` waits for
+    it; others have failed, or count as such.
     """
     planned = [*runs]
     while True:
@@ -432,14 +418,7 @@ def following_runs(
 
     If the best value lies at an end of the grid, the next value beyond it is tried, up to a limit;
     else the other seeds of the best value are run. Runs that failed or are not done are ignored.
-
-    Args:
-        experiment: the artefact.
-        scale: scale of the runs.
-        found: the record of each run planned so far, if it is done.
-
-    Returns:
-        The further runs; none once every cell is complete.
+    Once every cell is complete, there are no further runs.
     """
     more: list[PlannedRun] = []
     cells = sorted(found, key=lambda run: (run.row, run.column))
@@ -468,17 +447,10 @@ def following_runs(
 def run_beyond(
     experiment: Experiment, scale: str, best: PlannedRun, tried: Collection[float]
 ) -> PlannedRun | None:
-    """Return the run with the next value of the tuned setting; None if the grid ends there.
+    """Return the run of a cell with the next value of the tuned setting, beyond the best so far.
 
-    Args:
-        experiment: the artefact.
-        scale: scale of the runs.
-        best: the run of its cell with the best value so far.
-        tried: the values that were tried in the cell.
-
-    Returns:
-        The run; None if the best value is inside of the grid, which has grown to its limit, or ends
-        at the range of the setting.
+    It is None if the best of the values that were ``tried`` is inside of the grid, which has grown
+    to its limit, or ends at the range of the setting.
     """
     assert experiment.tune is not None
     assert best.value is not None

@@ -2,15 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import product
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from repro.atomic import atomic_write_json
 from repro.config.experiment import Column, Experiment, list_experiments, load_experiment
 from repro.config.planning import plan_runs
+from repro.errors import ResultsError
 from repro.results.cells import Archive, Measurement
-from repro.results.speeds import speeds_of
+from repro.results.files import read_object
+from repro.results.layout import speeds_path
+from repro.results.record import from_dict
 
 RATES = ("train/tokens_per_second", "train/pairs_per_second")
 """Metrics of speed, of whole runs or of updates timed in turn."""
@@ -20,6 +26,43 @@ SPEED_GAIN = "train/speed_gain"
 """Speed in the last epoch divided by that in the second, measured in either way."""
 SPEEDS = frozenset({*RATES, EPOCH_MINUTES, SPEED_GAIN})
 """Metrics that depend on what else a machine does."""
+
+
+@dataclass
+class Speeds:
+    """Speeds behind the cells of an artefact."""
+
+    machine: dict[str, str] = field(default_factory=dict)  # date, device, versions by column
+    # Column to row to units (words, pairs) per second, or the ratio of the speeds in two epochs,
+    # one value for each repetition. Values of different columns, or of different rows at another
+    # repetition, are not pairs.
+    columns: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+
+
+def read_speeds(path: Path) -> Speeds:
+    """Read the output of :func:`write_speeds`; nothing was measured if there is no file.
+
+    Raises:
+        ResultsError: the file is damaged, or rows of a column have different numbers of values.
+    """
+    if not path.exists():
+        return Speeds()
+    found = from_dict(Speeds, read_object(path), str(path))
+    for column, rows in found.columns.items():
+        if len({len(values) for values in rows.values()}) > 1:
+            raise ResultsError(f"{path}: rows of {column!r} have different numbers of repetitions")
+    return found
+
+
+def write_speeds(path: Path, machine: str, column: str, rows: dict[str, list[float]]) -> None:
+    """Write the speeds of one column, in place of earlier ones of it.
+
+    Raises:
+        ResultsError: the file exists and is damaged.
+    """
+    found = read_speeds(path)
+    found.machine[column], found.columns[column] = machine, rows
+    atomic_write_json(path, asdict(found))
 
 
 class TimedUpdates:
@@ -91,7 +134,7 @@ class TimedUpdates:
     def _recorded_speeds(self) -> dict[tuple[str, str], tuple[dict[str, list[float]], str]]:
         """Speeds by row, and the machine, of every artefact and column that has a record."""
         place = (self._archive.results_dir, self._scale)
-        found = {name: speeds_of(*place, name) for name in list_experiments()}
+        found = {name: read_speeds(speeds_path(*place, name)) for name in list_experiments()}
         return {
             (name, column): (rows, one.machine.get(column, ""))
             for name, one in found.items()

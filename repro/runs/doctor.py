@@ -45,8 +45,7 @@ def print_findings(found: Iterable[Finding]) -> None:
 
 def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
     """Check Python, processors, optional packages and programs, corpora, results and Slurm."""
-    yield from _python()
-    yield from _processors()
+    yield from _machine()
     yield from _packages()
     yield from _programs(data_dir)
     yield from _corpora(data_dir)
@@ -54,15 +53,12 @@ def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
     yield from _slurm()
 
 
-def _python() -> Iterator[Finding]:
+def _machine() -> Iterator[Finding]:
     yield Finding("ok", "Python", platform.python_version())
     yield Finding("ok", "versions", describe_versions())
     if foreign := {*packages_distributions().get("repro", ())} - {_OWN_NAME}:
         text = f"{', '.join(sorted(foreign))} installs a package of the name repro as well"
         yield Finding("broken", "repro", text, "give the suite an environment of its own")
-
-
-def _processors() -> Iterator[Finding]:
     yield Finding("ok", "CPU", f"{processor()}, cores: {os.cpu_count()}")
     if processor_has_bfloat16():
         yield Finding("ok", "bfloat16", "fast on this processor: precision=bf16 is worthwhile")
@@ -70,7 +66,14 @@ def _processors() -> Iterator[Finding]:
         yield Finding(
             "missing", "bfloat16", "neither AMX nor AVX512-BF16: precision=bf16 is slower"
         )
-    if gpu := _gpu():
+    gpu = ""
+    if may_have_gpu():
+        import torch
+
+        from repro.runs.device import describe_device
+
+        gpu = describe_device(torch.device("cuda")) if torch.cuda.is_available() else ""
+    if gpu:
         yield Finding("ok", "CUDA", gpu)
     elif shutil.which("nvidia-smi"):
         advice = "install a build of torch for CUDA (https://pytorch.org/get-started/locally)"
@@ -79,17 +82,6 @@ def _processors() -> Iterator[Finding]:
         yield Finding("missing", "CUDA", "no GPU here: runs use the processor")
     kernels = os.environ.get("REPRO_KERNELS") or "auto"
     yield Finding("ok", "kernels", f"REPRO_KERNELS={kernels}")
-
-
-def _gpu() -> str:
-    """Describe the GPU; empty if there is none."""
-    if not may_have_gpu():
-        return ""
-    import torch
-
-    from repro.runs.device import describe_device
-
-    return describe_device(torch.device("cuda")) if torch.cuda.is_available() else ""
 
 
 def _packages() -> Iterator[Finding]:

@@ -127,15 +127,8 @@ def launch(
 ) -> list[JobReturn]:
     """Execute a batch of runs; the body of every launcher of the suite.
 
-    Args:
-        backend_name: ``"local"`` or ``"slurm"``.
-        settings: settings of the launcher.
-        master: the configuration of the sweep.
-        overrides: overrides of each run.
-        before: number of runs that the sweeper asked for before.
-
-    Returns:
-        For each run, the value of its monitored metric, or an error if it failed.
+    The sweeper has asked for a number of runs ``before``. Of each run, the value of its monitored
+    metric is returned, or an error if it failed.
 
     Raises:
         ConfigError: a run is refused, or what is swept is no part of an identity.
@@ -169,9 +162,7 @@ def launch(
 def _refuse_unidentified(asked: Sequence[Job], swept: Sequence[str] = ()) -> None:
     """Refuse several values of what is no part of a run's identity: its runs would be one.
 
-    Args:
-        asked: jobs of a sweep, or of one batch of a search.
-        swept: keys with several values, where further batches are unknown.
+    In a search, whose further batches are unknown, ``swept`` are the keys with several values.
     """
     kept = {job.run_id: job for job in reversed(asked)}
     for job in asked:

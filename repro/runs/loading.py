@@ -144,8 +144,22 @@ def load_run(run: str | Path, *overrides: str, results_dir: str | Path | None = 
     if tuned:
         config = restore_run(folder.config, [*tuned, *overrides])
     config.results_dir = str(root)
-    result = result_text(record) if record else ""
-    return LoadedRun(folder.run_id, config, _model(folder, config), result)
+    spec = task_spec(config.task.name)
+    if spec.restore is None:
+        raise ConfigError(f"task={config.task.name} does not predict new inputs")
+    device, preparation = prepare_device(config), folder.read_preparation()
+    try:
+        model = spec.restore(config, device, preparation)
+    except UserError:
+        raise
+    except ValueError as error:
+        raise ResultsError(f"{folder.preparation}: {error}") from error
+    try:
+        load_weights(folder.verified(folder.model), model.model)
+    except CheckpointError as error:
+        raise ResultsError(str(error)) from error
+    model.model.eval()
+    return LoadedRun(folder.run_id, config, model, result_text(record) if record else "")
 
 
 def _folder(run: str, root: Path) -> RunFolder:
@@ -169,26 +183,6 @@ def _folder(run: str, root: Path) -> RunFolder:
         f"the weights of run {found.run_id} are not here; {reopened}this command trains them: "
         f"{found.command}"
     )
-
-
-def _model(folder: RunFolder, config: RunConfig) -> Predictor[Any]:
-    """Restore the model of a run from its folder, in evaluation mode."""
-    spec = task_spec(config.task.name)
-    if spec.restore is None:
-        raise ConfigError(f"task={config.task.name} does not predict new inputs")
-    device, preparation = prepare_device(config), folder.read_preparation()
-    try:
-        found = spec.restore(config, device, preparation)
-    except UserError:
-        raise
-    except ValueError as error:
-        raise ResultsError(f"{folder.preparation}: {error}") from error
-    try:
-        load_weights(folder.verified(folder.model), found.model)
-    except CheckpointError as error:
-        raise ResultsError(str(error)) from error
-    found.model.eval()
-    return found
 
 
 def best_run(results_dir: Path, metric: str, filters: Sequence[str]) -> str:

@@ -122,8 +122,23 @@ def plan(
 
 
 def _estimate(todo: Sequence[RunConfig], archive: Archive) -> Estimate:
-    trainings, missing = _trainings_of(todo)
-    new = {*trainings} - (_trained(archive) if todo else set())
+    corpora, missing, trainings = dict[str, str](), dict[str, None](), list[str]()
+    for config in todo:
+        corpus = plan_of(config).corpus
+        if corpus not in corpora:  # each is looked for once
+            corpora[corpus] = ""
+            try:
+                corpora[corpus] = corpus_at_hand(config) or ""
+            except DataError as error:
+                missing[str(error)] = None
+        unread = task_spec(config.task.name).unread_in_training
+        trainings.append(training_id(config, corpora[corpus], unread))
+    trained = set[str]()  # those whose weights exist
+    for folder in list_runs(archive.results_dir, archive.scale) if todo else ():
+        with suppress(UserError):  # damaged
+            if folder.model.exists():
+                trained.add(folder.read_training().get("training", ""))
+    new = {*trainings} - trained
     runs = [one for one in archive.records if one.kind == "run"]
     seconds, unknown, elsewhere = 0.0, 0, 0
     for config, training in zip(todo, trainings, strict=True):
@@ -142,34 +157,8 @@ def _estimate(todo: Sequence[RunConfig], archive: Archive) -> Estimate:
         unknown=unknown,
         elsewhere=elsewhere,
         bytes=_disk_space(todo, archive),
-        missing=tuple(dict.fromkeys(missing)),
+        missing=tuple(missing),
     )
-
-
-def _trainings_of(todo: Sequence[RunConfig]) -> tuple[list[str], list[str]]:
-    """Return the identity of the training of each run, and why corpora are not found."""
-    corpora, missing, trainings = dict[str, str](), list[str](), list[str]()
-    for config in todo:
-        corpus = plan_of(config).corpus
-        if corpus not in corpora:  # each is looked for once
-            corpora[corpus] = ""
-            try:
-                corpora[corpus] = corpus_at_hand(config) or ""
-            except DataError as error:
-                missing.append(str(error))
-        unread = task_spec(config.task.name).unread_in_training
-        trainings.append(training_id(config, corpora[corpus], unread))
-    return trainings, missing
-
-
-def _trained(archive: Archive) -> set[str]:
-    """Return the identities of the trainings whose weights exist."""
-    found = set[str]()
-    for folder in list_runs(archive.results_dir, archive.scale):
-        with suppress(UserError):  # damaged
-            if folder.model.exists():
-                found.add(folder.read_training().get("training", ""))
-    return found
 
 
 def _time_of_similar(config: RunConfig, runs: Iterable[Record]) -> tuple[float, bool] | None:

@@ -50,9 +50,9 @@ def reproduce(
 
     Args:
         names: artefacts, each as ``<paper>/<artefact>``; at least one.
-        scale: ``demo``, ``small``, ``subset`` or ``full``.
-        overrides: further overrides, for example ``["data_dir=...", "hardware=cuda"]``, none of
-            which changes what labels state; those of ``hydra`` configure the launcher.
+        scale: scale of the runs.
+        overrides: further overrides, none of which changes what labels state; those of ``hydra``
+            configure the launcher.
         columns: columns whose runs to execute; None for all.
         fresh: repeat runs recorded under an earlier numeric epoch.
         dry_run: only list the runs of the first round.

@@ -22,32 +22,10 @@ from repro.version import NUMERIC_EPOCH
 _log = logging.getLogger(__name__)
 
 
-def _corpora_at_hand(extra: Sequence[str]) -> Callable[[PlannedRun, str], str | None]:
-    """Return the argument ``corpus_at_hand`` of :class:`Archive`; each corpus is read once.
-
-    ``extra`` are overrides beside those of planned runs, as that of the data folder. A corpus that
-    is missing or malformed is not at hand: runs that need it report why.
-    """
-    known: dict[str, str | None] = {}
-
-    def fingerprint(run: PlannedRun, corpus: str) -> str | None:
-        if corpus not in known:
-            known[corpus] = None
-            with suppress(DataError):
-                known[corpus] = corpus_at_hand(compose_run([*run.overrides, *extra]))
-        return known[corpus]
-
-    return fingerprint
-
-
 class Work:
-    """Runs that artefacts need at a scale, and the records found of them.
+    """Runs that artefacts need at a scale, of some columns or all, and the records found of them.
 
-    Args:
-        names: artefacts, each as ``<paper>/<artefact>``.
-        scale: the scale.
-        extra: overrides beside those of the artefacts, as that of the data folder.
-        columns: columns whose runs are needed; None for all.
+    ``extra`` are overrides beside those of the artefacts, as that of the data folder.
 
     Raises:
         ConfigError: no such artefact, scale or column, or a setting is refused.
@@ -71,7 +49,19 @@ class Work:
             self.results_dir = compose_run([*first, *extra]).results_path
         for experiment in self.experiments:
             refuse_unknown_metrics(experiment)
-        self._corpora = _corpora_at_hand(extra)
+        self._corpora: dict[str, str | None] = {}
+
+    def _corpus_at_hand(self, run: PlannedRun, corpus: str) -> str | None:
+        """Return the fingerprint of a corpus, which is read once; see :class:`Archive`.
+
+        One that is missing or malformed is not at hand: runs that need it report why.
+        """
+        if corpus not in self._corpora:
+            self._corpora[corpus] = None
+            with suppress(DataError):
+                composed = compose_run([*run.overrides, *self.extra])
+                self._corpora[corpus] = corpus_at_hand(composed)
+        return self._corpora[corpus]
 
     def archive(self, fresh: bool = False, any_corpus: bool = False) -> Archive:
         """Read the records as they are now.
@@ -82,7 +72,7 @@ class Work:
         """
         # Reports show the values of what was typed, not the names of environment variables.
         changes = {one.name: [*map(resolved, self.extra)] for one in self.experiments}
-        corpora = (lambda run, corpus: None) if any_corpus else self._corpora
+        corpora = (lambda run, corpus: None) if any_corpus else self._corpus_at_hand
         return Archive(self.results_dir, self.scale, changes, fresh, corpora)
 
     @property

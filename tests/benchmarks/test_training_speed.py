@@ -16,7 +16,7 @@ from benchmarks.training import main
 from repro.config.schema import TrainingConfig
 from repro.errors import UserError
 from repro.results.layout import speeds_path
-from repro.results.speeds import read_speeds
+from repro.results.timed import read_speeds
 from repro.training.loop import Fit
 
 

@@ -11,6 +11,7 @@ from threading import Thread
 import forked
 import pytest
 
+from repro.atomic import atomic_write_text
 from repro.results import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,8 +108,7 @@ def succeeded(page: Path, printed: str, checkout: Path, results: Path) -> None:
 def test_a_tutorial_in_a_folder_of_its_own(shell, tmp_path):
     text = TUTORIAL.read_text(encoding="utf-8")
     for name, content in re.findall(r"^`(\S+)`:\n\n```\w+\n(.*?)```", text, re.DOTALL | re.M):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(content, encoding="utf-8")
+        atomic_write_text(tmp_path / name, content)
     # What the README says puts `repro` on the path.
     shell["PATH"] = os.pathsep.join([str(Path(sys.prefix, "bin")), shell["PATH"]])
     run(TUTORIAL, shell, tmp_path)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from repro.atomic import atomic_write_text
 from repro.cli import main
 from repro.results import RunFolder, find_run, list_runs
 from repro.runs.cleanup import remove, run_rows
@@ -131,8 +132,7 @@ def test_a_comparison_is_written_as_a_page(root, tmp_path, capsys, monkeypatch):
 def test_settings_in_a_file_of_your_own(tmp_path):
     """The folder, the file and the command of the page."""
     (path, content), *_ = re.findall(r"`(mine/\S+)`\n\n```yaml\n(.*?)```", PAGE, re.DOTALL)
-    (tmp_path / path).parent.mkdir(parents=True)
-    (tmp_path / path).write_text(content)
+    atomic_write_text(tmp_path / path, content)
     (command,) = re.findall(r"^repro (run --config-dir .+)$", PAGE, re.M)
     words = command.replace("--config-dir mine", f"--config-dir {tmp_path / 'mine'}").split()
     assert main([*words, *TINY, f"results_dir={tmp_path}"]) == 0

@@ -25,13 +25,12 @@ def test_an_ascii_terminal_shows_other_letters_as_escapes(monkeypatch):
     assert b"CoNLL\\u2013SIGMORPHON" in stream.buffer.getvalue()
 
 
-def test_a_deleted_working_directory_is_named(tmp_path, monkeypatch, capsys):
+def test_a_deleted_working_directory_is_named(tmp_path, monkeypatch, refused):
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    assert main(["report"]) == 2
-    assert "the working directory does not exist" in capsys.readouterr().err
+    assert "the working directory does not exist" in refused("report")
 
 
 @pytest.mark.parametrize("below", ["", "further/down"])

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from omegaconf import OmegaConf
 
+from repro.atomic import atomic_write_text as write
 from repro.cli import main
 from repro.config import ConfigError, paths
 from repro.config.compose import compose_run
@@ -38,6 +39,12 @@ place: "p"
 drawing: {name: lattice}
 scales: {demo: {}}
 """
+CHANGES = "changes the package's own task="
+FORM = "has no effect; expected the names of choices, as "
+PLACES = (
+    "has no effect; protocols lie in protocol, protocol/data, protocol/decoding, "
+    "protocol/hardware, protocol/model, protocol/training"
+)
 
 
 @pytest.fixture
@@ -45,11 +52,6 @@ def extension(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "conf").mkdir()
     monkeypatch.setenv("REPRO_EXTENSIONS", os.pathsep.join([str(tmp_path), ""]))
     return tmp_path
-
-
-def write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
 
 
 def test_without_any_there_are_the_package_s_own(monkeypatch):
@@ -109,56 +111,45 @@ def test_a_protocol_in_an_extension_adds_a_scale_to_a_task(extension):
 
 
 @pytest.mark.parametrize(
-    ("name", "scale"),
-    [
-        ("nmt_full", "full"),
-        ("training/morphology_morphology_full", "full"),
-        ("training/opennmt_morphology_small", "small"),
-        ("model/esim_nli_alignment_full", "full"),
-    ],
-)
-@pytest.mark.parametrize("searched", [False, True])
-def test_a_protocol_of_the_package_s_own_cannot_be_added(extension, name, scale, searched):
-    folder = extension / "further" if searched else extension / "conf"
-    path = folder / "protocol" / f"{name}.yaml"
-    write(path, "seed: 3\n")
-    with pytest.raises(ConfigError) as caught:
-        compose_run([f"hydra.searchpath=['file://{folder}']"] if searched else [])
-    assert str(caught.value).startswith(f"{path}: changes the package's own task=")
-    assert f" scale={scale};" in str(caught.value)
-
-
-def test_a_protocol_of_a_scale_of_one_s_own_sets_the_seed(extension):
-    write(extension / "conf" / "protocol" / "snli_subset.yaml", "seed: 3\n")
-    assert compose_run(["task=snli", "scale=subset"]).seed == 3
-    assert compose_run(["task=snli", "scale=subset", "seed=2"]).seed == 2
-
-
-@pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("model/mine_snl_demo", "names of choices, as ${model}_${task}_${scale}"),
-        ("mine_snli_demo", "names of choices, as ${task}_${scale}"),
-        ("hardware/mine_demo", "names of choices, as ${hardware}_${scale}"),
-        ("modle/mine_snli_demo", "protocol/hardware, protocol/model, protocol/training"),
-        ("model/deep/mine_snli_demo", "protocols lie in protocol, protocol/data, "),
-        ("mapping/mine_morphology_demo", "protocols lie in protocol, protocol/data, "),
+        ("protocol/nmt_full", f"{CHANGES}nmt scale=full;"),
+        ("protocol/training/morphology_morphology_full", f"{CHANGES}morphology scale=full;"),
+        ("protocol/training/opennmt_morphology_small", f"{CHANGES}morphology scale=small;"),
+        ("protocol/model/esim_nli_alignment_full", f"{CHANGES}nli_alignment scale=full;"),
+        ("protocol/model/mine_snl_demo", f"{FORM}${{model}}_${{task}}_${{scale}}"),
+        ("protocol/mine_snli_demo", f"{FORM}${{task}}_${{scale}}"),
+        ("protocol/hardware/mine_demo", f"{FORM}${{hardware}}_${{scale}}"),
+        ("protocol/modle/mine_snli_demo", PLACES),
+        ("protocol/model/deep/mine_snli_demo", PLACES),
+        ("protocol/mapping/mine_morphology_demo", PLACES),
+        ("protocol/snli_demo", "protocol/snli_demo is defined in OWN already"),
+        ("mapping/entmax", "mapping/entmax is defined in OWN already"),
+        ("config", "config is defined in OWN already"),
     ],
 )
 @pytest.mark.parametrize("searched", [False, True])
-def test_a_protocol_that_can_take_no_effect_is_refused(extension, name, expected, searched):
+def test_a_file_that_is_never_read_or_changes_what_the_package_has_is_refused(
+    extension, name, expected, searched
+):
     folder = extension / "further" if searched else extension / "conf"
     for group, base in (("model", "attention_classifier"), ("mapping", "softmax")):
         write(folder / group / "mine.yaml", f"defaults: [{base}, _self_]\n")
     write(folder / "protocol" / "model" / "mine_snli_demo.yaml", "hidden_size: 3\n")
     further = [f"hydra.searchpath=['file://{folder}']"] if searched else []
     assert compose_run([*further, "task=snli", "model=mine"]).model.hidden_size == 3
-    path = folder / "protocol" / f"{name}.yaml"
+    path = folder / f"{name}.yaml"
     write(path, "seed: 3\n")
     with pytest.raises(ConfigError) as caught:
         compose_run(further)
-    assert str(caught.value).startswith(f"{path}: has no effect; ")
-    assert expected in str(caught.value)
+    expected = expected.replace("OWN", str(conf_dir() / f"{name}.yaml"))
+    assert str(caught.value).startswith(f"{path}: {expected}")
+
+
+def test_a_protocol_of_a_scale_of_one_s_own_sets_the_seed(extension):
+    write(extension / "conf" / "protocol" / "snli_subset.yaml", "seed: 3\n")
+    assert compose_run(["task=snli", "scale=subset"]).seed == 3
+    assert compose_run(["task=snli", "scale=subset", "seed=2"]).seed == 2
 
 
 def test_a_task_of_an_extension_reads_protocols_of_further_groups(extension):
@@ -214,47 +205,6 @@ def test_a_task_without_protocols_has_every_scale(extension):
         assert compose_run(["task=mine", f"scale={scale}"]).scale.name == scale
 
 
-def test_a_file_names_choices_without_their_suffix(extension):
-    text = "# @package _global_\ndefaults: [{override /model: morphology.yaml}]\n"
-    write(extension / "conf" / "experiment" / "mine.yaml", text)
-    with pytest.raises(ConfigError, match=r"^model=morphology\.yaml: expected the name"):
-        compose_run(["+experiment=mine"])
-    write(extension / "conf" / "experiment" / "mine.yaml", text.replace(".yaml", ""))
-    assert compose_run(["+experiment=mine"]) == compose_run([])
-
-
-def test_a_file_that_joins_several_choices_of_its_group_is_refused(extension):
-    file = extension / "conf" / "logger" / "both.yaml"
-    write(file, "defaults: [csv, tensorboard, _self_]\n")
-    with pytest.raises(ConfigError) as caught:
-        compose_run(["logger=both"])
-    assert str(caught.value) == f"{file}: `defaults` name csv, tensorboard; expected one logger"
-
-
-def test_a_file_that_overrides_a_choice_twice_is_refused(extension):
-    file = extension / "conf" / "experiment" / "mine.yaml"
-    choices = "{override /mapping: entmax}, {override /mapping: softmax}"
-    write(file, f"# @package _global_\ndefaults: [{choices}]\n")
-    with pytest.raises(ConfigError) as caught:
-        compose_run(["+experiment=mine"])
-    assert str(caught.value) == f"{file}: `defaults` state 'override /mapping' twice"
-
-
-def test_the_file_of_a_choice_has_the_package_of_its_group(extension):
-    text = "# @package _global_\ndefaults: [entmax, _self_]\nmapping: {alpha: 1.3}\n"
-    write(extension / "conf" / "mapping" / "mine.yaml", text)
-    with pytest.raises(ConfigError, match="of mapping begins with `# @package _global_`"):
-        compose_run(["mapping=mine"])
-
-
-def test_the_file_of_an_experiment_is_chosen_by_its_name(extension):
-    text = "# @package _global_\ndefaults: [{override /mapping: sparsemax}]\n"
-    write(extension / "conf" / "experiment" / "mine.yaml", text)
-    with pytest.raises(ConfigError, match=r"^experiment=mine\.yaml: expected the name"):
-        compose_run(["+experiment=mine.yaml"])
-    assert compose_run(["data.folder=mine.yaml"]).data.folder == "mine.yaml"
-
-
 def test_a_choice_that_is_typed_is_not_lost_to_a_null_of_a_file(extension):
     text = "# @package _global_\nstructure: null\n"
     write(extension / "conf" / "experiment" / "mine.yaml", text)
@@ -276,18 +226,6 @@ def test_a_file_that_has_changed_is_read_again(extension):
         write(extension / "experiments" / "mine" / "figure1.yaml", text)
         assert compose_run(["mapping=mild"]).mapping == EntmaxConfig(name="entmax", alpha=alpha)
         assert load_experiment("mine/figure1").place == f"number {alpha}"
-
-
-@pytest.mark.parametrize("name", ["mapping/entmax", "protocol/snli_demo", "config"])
-@pytest.mark.parametrize("searched", [False, True])
-def test_a_choice_of_the_package_cannot_be_taken(extension, name, searched):
-    folder = extension / "further" if searched else extension / "conf"
-    write(folder / f"{name}.yaml", MILD)
-    further = [f"hydra.searchpath=['file://{folder}']"] if searched else []
-    with pytest.raises(ConfigError) as caught:
-        compose_run(["mapping=softmax", *further])
-    taken = conf_dir() / f"{name}.yaml"
-    assert str(caught.value) == f"{folder / name}.yaml: {name} is defined in {taken} already"
 
 
 @pytest.mark.parametrize("name", ["models/layers", "models/seq2seq", "config/schema/mapping"])
@@ -355,14 +293,12 @@ def test_an_extension_that_is_no_folder_is_refused(monkeypatch):
         extension_dirs()
 
 
-def test_an_extension_that_holds_nothing_is_refused(tmp_path, monkeypatch, capsys):
+def test_an_extension_that_holds_nothing_is_refused(tmp_path, monkeypatch, refused):
     monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
     (tmp_path / "mapping").mkdir()
     expected = f"REPRO_EXTENSIONS names {tmp_path}; expected in it a folder conf, experiments or"
     for command in (["run", "--dry-run"], ["plan", "peters2019/figure3"], ["report"]):
-        assert main([*command, f"results_dir={tmp_path}/results"]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line == f"repro: {expected} repro"
+        assert refused(*command, f"results_dir={tmp_path}/results") == f"{expected} repro"
     for name in ("conf", "experiments", "repro"):
         (tmp_path / name).mkdir()
         assert extension_dirs() == [tmp_path]
@@ -381,12 +317,10 @@ def test_an_extension_that_holds_nothing_is_refused(tmp_path, monkeypatch, capsy
     ids=["syntax", "list", "scalar", "control", "nested"],
 )
 @pytest.mark.parametrize("command", [["reproduce", "mine/table1"], ["report"]])
-def test_a_broken_experiment_is_refused_in_one_line(extension, text, expected, command, capsys):
+def test_a_broken_experiment_is_refused_in_one_line(extension, text, expected, command, refused):
     write(extension / "experiments" / "mine" / "table1.yaml", text)
     write(extension / "results" / "demo" / "figures" / "mine" / "figure1.json", "{}")
-    assert main([*command, f"results_dir={extension / 'results'}"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert expected in line
+    assert expected in refused(*command, f"results_dir={extension / 'results'}")
 
 
 def test_a_broken_experiment_is_no_failure_of_a_run(extension, capsys):
@@ -401,36 +335,33 @@ def test_a_broken_experiment_is_no_failure_of_a_run(extension, capsys):
             assert line.startswith(f"the cells that the runs fill are not listed: {path}")
 
 
-def test_a_cycle_of_files_is_refused_in_one_line(extension, capsys):
+def test_a_cycle_of_files_is_refused_in_one_line(extension, refused):
     for name, other in (("mild", "wild"), ("wild", "mild")):
         write(extension / "conf" / "mapping" / f"{name}.yaml", f"defaults: [{other}]\n")
     for command in (["run"], ["run", "-m"], ["run", "--cfg", "job"]):
-        assert main([*command, "mapping=mild"]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line == "repro: the `defaults` of configuration files form a cycle"
+        line = refused(*command, "mapping=mild")
+        assert line == "the `defaults` of configuration files form a cycle"
 
 
-def test_a_refused_row_of_an_artefact_is_named(extension, capsys):
+def test_a_refused_row_of_an_artefact_is_named(extension, refused):
     table = (experiments_dirs()[0] / "peters2019" / "table1.yaml").read_text(encoding="utf-8")
     changed = table.replace("[mapping.alpha=1.5]", "[mapping=softmx]")
     write(extension / "experiments" / "mine" / "table1.yaml", changed)
     for command in (["plan"], ["reproduce", "--dry-run"]):
-        assert main([*command, "mine/table1", f"results_dir={extension}"]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
+        line = refused(*command, "mine/table1", f"results_dir={extension}")
         expected = "mine/table1: 1 / 1.5, high (avg.), seed 1: no mapping 'softmx'"
-        assert line.startswith(f"repro: {expected}")
+        assert line.startswith(expected)
         typed = ["peters2019/table1", "decoding=beeam", f"results_dir={extension}"]
-        assert main([*command, *typed]) == 2
-        assert "repro: no decoding 'beeam'" in capsys.readouterr().err
+        assert "no decoding 'beeam'" in refused(*command, *typed)
 
 
-def test_a_cycle_is_refused_before_anything_is_composed(extension, capsys):
+def test_a_cycle_is_refused_before_anything_is_composed(extension, refused):
     write(extension / "conf" / "mapping" / "wild.yaml", "defaults: [mild]\n")
     for defaults, named in (("wild", "mild, wild"), ("mild", "mild")):
         write(extension / "conf" / "mapping" / "mild.yaml", f"defaults: [{defaults}]\n")
-        assert main(["results", "mapping=mild", f"results_dir={extension}"]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line.endswith(f"/mild.yaml: the `defaults` of {named} form a cycle")
+        assert refused("results", "mapping=mild", f"results_dir={extension}").endswith(
+            f"/mild.yaml: the `defaults` of {named} form a cycle"
+        )
 
 
 def test_the_name_of_a_sweep_in_a_file_is_refused_in_a_single_run(extension, capsys):
@@ -446,126 +377,159 @@ def test_the_name_of_a_sweep_in_a_file_is_refused_in_a_single_run(extension, cap
 @pytest.mark.parametrize(
     ("content", "found"), [("name: two", "one and two"), ("seed: 2", "one and null")]
 )
-def test_files_that_name_a_sweep_differently_are_refused(extension, content, found, capsys):
+def test_files_that_name_a_sweep_differently_are_refused(extension, content, found, refused):
     for name, text in (("a", "name: one"), ("b", content)):
         write(extension / "conf" / "experiment" / f"{name}.yaml", f"# @package _global_\n{text}\n")
     arguments = ["run", "-m", "+experiment=a,b", f"results_dir={extension}/of", "--dry-run"]
-    assert main(arguments) == 2
     expected = f"name is {found}; a sweep has one; set name= on the command line"
-    assert capsys.readouterr().err == f"repro: {expected}\n"
+    assert refused(*arguments) == expected
     assert main([*arguments, "name=mine"]) == 0
 
 
-def test_a_broken_choice_is_refused_in_one_line(extension, capsys):
-    write(extension / "conf" / "mapping" / "mild.yaml", "defaults: [base_entmax\nname: entmax\n")
-    assert main(["run", "mapping=mild"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "mild.yaml:2: not YAML" in line
-
-
-BROKEN = {
-    "hydra: {sweeper: {params: 3}}": "hydra.sweeper.params is 3; expected a mapping, or null",
-    "hydra: {sweeper: {parms: {seed: 1}}}": "hydra.sweeper.parms: unknown key 'parms' (did you "
-    "mean 'params'?); valid keys here: params, dry_run",
-    "hydra: {sweeper: 3}": "hydra.sweeper is 3; expected hydra/sweeper=NAME",
-    "hydra: {launcher: {job: 3}}": "hydra.launcher.job: unknown key 'job'",
-    "training: {max_epoch: 3}": "experiment/mine.yaml: training.max_epoch: unknown key "
-    "'max_epoch' (did you mean 'max_epochs'?); valid keys here: ",
-    "defaults: [{override /mapping: sparsmax}]": "experiment/mine.yaml: no mapping 'sparsmax'",
-    "defaults: [mine]": "experiment/mine.yaml: its `defaults` name the file itself",
-    "nope: 3": "experiment/mine.yaml: unknown key 'nope'; valid keys here: task, ",
-    "mapping: sparsemax": "experiment/mine.yaml: mapping is sparsemax; expected its keys, or a "
-    "choice in `defaults`, as `- override /mapping: NAME`",
-    "defaults: [base_nope]": "experiment/mine.yaml: its `defaults` name 'base_nope', which "
-    "conf/experiment does not have; expected one of entmax_everywhere, mine, or a",
-    "defaults: [{mapping: softmax}]": "experiment/mine.yaml: its `defaults` name 'mapping/softmax'",
-    "defaults: 3": "Invalid defaults list in 'experiment/mine', defaults must be a list (got int)",
-    "name: ${oc.env:NOPE}": "name reads the environment variable NOPE, which is not set",
-    "defaults: [{/mapping: sparsemax}]": "experiment/mine.yaml: its `defaults` choose mapping, "
-    "which has a choice; expected `- override /mapping: sparsemax`",
-    "defaults: [{override /structure: matching}]": "experiment/mine.yaml: its `defaults` override "
-    "structure, which has no choice; expected `- override /structure: NAME` and a task that",
-    "defaults: [{override mapping: sparsemax}]": "expected `- override /mapping: NAME` and a task",
-    "{hydra: {sweeper: {params: {name: '${oc.env:NOPE}'}}}}": "the configuration reads the "
-    "environment variable NOPE",
-    "3": "experiment/mine.yaml: expected a mapping",
-    "defaults: [{override /hydra/sweeper: basic}]": "experiment/mine.yaml: `override "
-    "/hydra/sweeper` has no effect; type hydra/sweeper=basic",
-    "{defaults: [{override /protocol@_global_: nmt_small}]}": "mine.yaml: `override "
-    "/protocol@_global_`: a protocol cannot be chosen; expected task=NAME and scale=NAME",
-    "{defaults: [{override /protocol/training@training: x}]}": "a protocol cannot be chosen",
-    "hydra: {sweeper: {params: {hydra/launcher: slurm}}}": "repro: hydra.sweeper.params: "
-    "hydra/launcher has no effect; type hydra/launcher=slurm",
-    "hydra: {sweeper: {params: {hydra.searchpath: [/tmp]}}}": "repro: hydra.sweeper.params: "
-    "hydra.searchpath has no effect; type hydra.searchpath=[",
-    "hydra: {sweeper: {params: {+hydra.job.num: 3}}}": "repro: hydra.sweeper.params: "
-    "hydra.job.num changes nothing in a sweep; leave it out",
+HEADS = {"experiment": "# @package _global_\n", "model": "defaults: [translator, _self_]\n"}
+NO_SCHEMA = (
+    "its `defaults` name no schema; expected `defaults: [SCHEMA, _self_]` with one of base_alp…"
+)
+REFUSED = {
+    "experiment/mine": {
+        "hydra: {sweeper: {params: 3}}": "hydra.sweeper.params is 3; expected a mapping, or null",
+        "hydra: {sweeper: {parms: {seed: 1}}}": "hydra.sweeper.parms: unknown key 'parms' (did you "
+        "mean 'params'?); valid keys here: params, dry_run",
+        "hydra: {sweeper: 3}": "hydra.sweeper is 3; expected hydra/sweeper=NAME",
+        "hydra: {launcher: {job: 3}}": "hydra.launcher.job: unknown key 'job'…",
+        "hydra: {sweeper: {params: {name: '${oc.env:NOPE}'}}}": "the configuration reads the "
+        "environment variable NOPE, which is not set",
+        "hydra: {sweeper: {params: {hydra/launcher: slurm}}}": "hydra.sweeper.params: "
+        "hydra/launcher has no effect; type hydra/launcher=slurm",
+        "hydra: {sweeper: {params: {hydra.searchpath: [/tmp]}}}": "hydra.sweeper.params: "
+        "hydra.searchpath has no effect; type hydra.searchpath=[…",
+        "hydra: {sweeper: {params: {+hydra.job.num: 3}}}": "hydra.sweeper.params: "
+        "hydra.job.num changes nothing in a sweep; leave it out",
+        "defaults: [{override /hydra/sweeper: basic}]": "FILE: `override /hydra/sweeper` has no "
+        "effect; type hydra/sweeper=basic",
+        "defaults: [{override /protocol@_global_: nmt_small}]": "FILE: `override /protocol@_global_"
+        "`: a protocol cannot be chosen; expected task=NAME and scale=NAME",
+        "defaults: [{override /protocol/training@training: x}]": "FILE: `override /protocol/"
+        "training@training`: a protocol cannot be chosen…",
+        "defaults: [{override /mapping: sparsmax}]": "FILE: no mapping 'sparsmax'…",
+        "defaults: [{override /mapping: entmax}, {override /mapping: softmax}]": "FILE: `defaults` "
+        "state 'override /mapping' twice",
+        "defaults: [{/mapping: sparsemax}]": "FILE: its `defaults` choose mapping, which has a "
+        "choice; expected `- override /mapping: sparsemax`",
+        "defaults: [{override /structure: matching}]": "NAME: its `defaults` override structure, "
+        "which has no choice; expected `- override /structure: NAME` and a task that…",
+        "defaults: [{override mapping: sparsemax}]": "NAME: its `defaults` override experiment/"
+        "mapping, which has no choice; expected `- override /mapping: NAME` and a task…",
+        "defaults: [{override /model: morphology.yaml}]": "model=morphology.yaml: expected the name"
+        " of a choice, without .yaml",
+        "defaults: [{mapping: softmax}]": "NAME: its `defaults` name 'mapping/softmax'…",
+        "defaults: [base_nope]": "NAME: its `defaults` name 'base_nope', which conf/experiment "
+        "does not have; expected one of entmax_everywhere, mine, or a…",
+        "defaults: [mine]": "FILE: its `defaults` name the file itself",
+        "defaults: 3": "Invalid defaults list in 'experiment/mine', defaults must be a list (got…",
+        "3": "FILE: expected a mapping",
+        "nope: 3": "NAME: unknown key 'nope'; valid keys here: task, …",
+        "mapping: sparsemax": "NAME: mapping is sparsemax; expected its keys, or a choice in "
+        "`defaults`, as `- override /mapping: NAME`",
+        "name: ${oc.env:NOPE}": "name reads the environment variable NOPE, which is not set",
+        "seed: two": "NAME: seed is 'two'; expected an integer",
+        "training: {max_epoch: 3}": "NAME: training.max_epoch: unknown key 'max_epoch' (did you "
+        "mean 'max_epochs'?); valid keys here: …",
+        "model: {hidden_size: x}": "NAME: model.hidden_size is 'x'; expected an integer",
+        "model: {fertility: 3}": "NAME: model.fertility is 3; expected its keys",
+        "task: {shown: 3}": "NAME: task.shown is 3; expected a list, as [a,b]",
+        "precision: {a: 3}": "NAME: precision is a value, not a group…",
+    },
+    "model/mine": {
+        "hidden_size: x": "NAME: model.hidden_size is 'x'; expected an integer",
+        "fertility: {least: x}": "NAME: model.fertility.least is 'x'; expected an integer",
+        "fertility: {leest: 1}": "NAME: model.fertility.leest: unknown key 'leest' (did you…",
+        "layer: 1": "NAME: unknown key 'layer' (did you mean 'layers'?)…",
+    },
+    "mapping/mine": {
+        "# @package _global_\ndefaults: [entmax, _self_]": "a chosen file of mapping begins with "
+        "`# @package _global_`; leave the line out",
+        "defaults: [base_entmx, _self_]": "NAME: its `defaults` name 'base_entmx', which "
+        "conf/mapping does not have (did you mean 'base_entmax'?); expected one of base_alpha, …",
+        "name: entmax\nalpha: 2": f"NAME: {NO_SCHEMA}",
+        "name: entmax": f"NAME: {NO_SCHEMA}",
+        "gamma: 2": f"NAME: {NO_SCHEMA}",
+        "defaults: [base_entmax\nname: entmax": "FILE:2: not YAML…",
+    },
+    "logger/mine": {
+        "defaults: [csv, tensorboard, _self_]": "FILE: `defaults` name csv, tensorboard; expected "
+        "one logger",
+    },
+    "study/mine": {"seed: 3": "NAME: expected `# @package _global_` in its first line"},
 }
+"""Files of choices, by name and content, and how messages begin, or what they are."""
 
 
-@pytest.mark.parametrize(("content", "expected"), BROKEN.items())
-def test_a_broken_experiment_of_overrides_is_refused_in_one_line(
-    extension, content, expected, capsys, monkeypatch
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [(name, *case) for name, cases in REFUSED.items() for case in cases.items()],
+)
+def test_the_file_of_a_choice_is_refused_in_one_line(
+    extension, name, content, expected, monkeypatch, refused
 ):
     monkeypatch.delenv("NOPE", raising=False)
-    write(extension / "conf" / "experiment" / "mine.yaml", f"# @package _global_\n{content}\n")
-    arguments = ["+experiment=mine", f"results_dir={extension}/of"]
-    commands = [["run", "-m"]]
-    if "hydra" not in content:  # a single run needs neither a sweeper nor a launcher
-        commands += [["run"], ["run", "--cfg", "job"]]
-    for command in commands:
-        assert main([*command, *arguments]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert expected in line
+    file, group = extension / "conf" / f"{name}.yaml", name.partition("/")[0]
+    write(file, f"{HEADS.get(group, '')}{content}\n")
+    added = "+" * (group in ("experiment", "study"))
+    arguments = ["task=nmt", f"{added}{group}=mine", f"results_dir={extension}/of"]
+    expected = expected.replace("FILE", str(file)).replace("NAME: ", f"{name}.yaml: ", 1)
+    # A single run needs neither a sweeper nor a launcher.
+    for command in (["-m"], *([[], ["--cfg", "job"]] if "hydra: " not in content else [])):
+        line = refused("run", *command, *arguments)
+        cut = len(expected) - 1 if expected.endswith("…") else None
+        assert line[:cut] == expected[:cut]
     assert not (extension / "of").exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("experiment=mine", "experiment has no default; choose it with a +, as +experiment=mine"),
+        ("+experiment=null", "+experiment=null: expected the name of a choice"),
+        ("+experiment=mine.yaml", "experiment=mine.yaml: expected the name of a choice, without"),
+    ],
+)
+@pytest.mark.parametrize("command", [["run"], ["run", "-m"], ["run", "--cfg", "job"]])
+def test_an_experiment_is_chosen_by_its_name_with_a_plus(
+    extension, command, typed, expected, refused
+):
+    write(extension / "conf" / "experiment" / "mine.yaml", "# @package _global_\nseed: 3\n")
+    assert refused(*command, typed).removeprefix("+").startswith(expected.removeprefix("+"))
+    assert compose_run(["+experiment=mine"]).seed == 3
+    assert compose_run(["data.folder=mine.yaml"]).data.folder == "mine.yaml"
 
 
 @pytest.mark.parametrize(
     ("options", "content", "expected"),
     [
-        (
-            [],
-            "{sweeper: {params: {seed: '1,2'}}}",
-            "hydra.sweeper.params.seed is for multiruns; add",
-        ),
-        (
-            [],
-            "{launcher: {parallel_runs: 3}}",
-            "hydra.launcher.parallel_runs is for multiruns; add",
-        ),
-        ([], "{mode: MULTIRUN}", "hydra.mode is for multiruns; add -m"),
-        ([], "{job: {chdir: true}}", "hydra.job.chdir changes nothing in a single run"),
-        (["-m"], "{mode: MULTIRUN}", "hydra.mode changes nothing in a sweep; leave it out"),
-        (
-            ["-m"],
-            "{job: {chdir: true}}",
-            "hydra.job.chdir changes nothing in a sweep; leave it out",
-        ),
-        (
-            ["-m", "hydra/launcher=basic"],
-            "{run: {dir: here}}",
-            "hydra.run.dir changes nothing in a",
-        ),
+        ("", "sweeper: {params: {seed: '1,2'}}", "hydra.sweeper.params.seed is for multiruns; add"),
+        ("", "launcher: {parallel_runs: 3}", "hydra.launcher.parallel_runs is for multiruns; add"),
+        ("", "mode: MULTIRUN", "hydra.mode is for multiruns; add -m"),
+        ("", "job: {chdir: true}", "hydra.job.chdir changes nothing in a single run"),
+        ("-m", "mode: MULTIRUN", "hydra.mode changes nothing in a sweep; leave it out"),
+        ("-m", "job: {chdir: true}", "hydra.job.chdir changes nothing in a sweep; leave it out"),
+        ("-m hydra/launcher=basic", "run: {dir: here}", "hydra.run.dir changes nothing in a"),
     ],
 )
 def test_settings_of_hydra_in_a_chosen_file_are_refused_where_nothing_reads_them(
-    extension, options, content, expected, capsys
+    extension, options, content, expected, refused
 ):
-    write(
-        extension / "conf" / "experiment" / "another.yaml",
-        f"# @package _global_\nhydra: {content}\n",
-    )
-    inner = extension / "conf" / "experiment" / "inner.yaml"
-    write(inner, f"# @package _global_\nhydra: {content}\n")
-    outer = extension / "conf" / "experiment" / "outer.yaml"
-    write(outer, "# @package _global_\ndefaults: [inner, _self_]\n")
+    folder, head = extension / "conf" / "experiment", "# @package _global_\n"
+    for name in ("inner", "another"):
+        write(folder / f"{name}.yaml", f"{head}hydra: {{{content}}}\n")
+    write(folder / "outer.yaml", f"{head}defaults: [inner, _self_]\n")
     for chosen in ("inner", "outer"):
-        assert main(["run", *options, f"+experiment={chosen}", "--dry-run"]) == 2
-        assert capsys.readouterr().err.startswith(f"repro: {inner}: {expected}")
+        line = refused("run", *options.split(), f"+experiment={chosen}", "--dry-run")
+        assert line.startswith(f"{folder}/inner.yaml: {expected}")
     assert main(["run", "--dry-run", f"results_dir={extension}/of"]) == 0  # it is not chosen
 
 
-def test_settings_of_hydra_in_one_of_several_swept_files_are_refused(extension, capsys):
+def test_settings_of_hydra_in_one_of_several_swept_files_are_refused(extension, refused):
     folder = extension / "conf" / "experiment"
     write(folder / "plain.yaml", "# @package _global_\nseed: 2\n")
     write(folder / "other.yaml", "# @package _global_\nseed: 3\n")
@@ -573,11 +537,8 @@ def test_settings_of_hydra_in_one_of_several_swept_files_are_refused(extension, 
     sweep = ["run", "-m", "--dry-run", f"results_dir={extension}/of"]
     assert main([*sweep, "+experiment=plain,other"]) == 0
     for swept in ("plain,states", "states,plain", "glob(*)"):
-        assert main([*sweep, f"+experiment={swept}"]) == 2
-        line = (
-            f"repro: {folder}/states.yaml: hydra.launcher.parallel_runs is not read where several"
-        )
-        assert capsys.readouterr().err.startswith(line)
+        expected = f"{folder}/states.yaml: hydra.launcher.parallel_runs is not read where several"
+        assert refused(*sweep, f"+experiment={swept}").startswith(expected)
     assert main([*sweep, "+experiment=states", "seed=1,2"]) == 0
 
 
@@ -590,88 +551,32 @@ def test_settings_of_hydra_in_one_of_several_swept_files_are_refused(extension, 
     ],
 )
 @pytest.mark.parametrize("extended", [False, True])
-def test_a_text_that_yaml_reads_as_something_else_is_refused(extension, content, extended, capsys):
+def test_a_text_that_yaml_reads_as_something_else_is_refused(
+    extension, content, extended, capsys, refused
+):
     folder = extension / "conf" / "experiment"
     head = "# @package _global_\n"
     write(folder / "inner.yaml", f"{head}{content}\n")
     write(folder / "outer.yaml", f"{head}defaults: [inner, _self_]\n")
     arguments = ["run", "-m", "--dry-run", "task=parsing", f"results_dir={extension}/of"]
     chosen = f"+experiment={'outer' if extended else 'inner'}"
-    assert main([*arguments, chosen]) == 2
-    assert "expected a text, in quotes" in capsys.readouterr().err
+    assert "expected a text, in quotes" in refused(*arguments, chosen)
     quoted = content.replace("2.10", "'2.10'").replace("no}", "'no'}")
     write(folder / "inner.yaml", f"{head}{quoted}\n")
     main([*arguments, chosen])
     assert "expected a text" not in capsys.readouterr().err
 
 
-def test_the_refused_settings_depend_on_the_launcher_and_not_on_its_name(extension, capsys):
+def test_the_refused_settings_depend_on_the_launcher_and_not_on_its_name(extension, refused):
     launcher = extension / "conf" / "hydra" / "launcher" / "two.yaml"
     write(launcher, "defaults: [local, _self_]\nparallel_runs: 2\n")
     commands = [["run", "-m", "seed=1,2", "--dry-run"], ["plan", "peters2019/table1"]]
     for command in commands:
         arguments = [*command, "hydra/launcher=two", f"results_dir={extension}/of"]
         assert main(arguments) == 0
-        assert main([*arguments, "hydra.job.chdir=true"]) == 2
-        assert "hydra.job.chdir=true changes nothing in a" in capsys.readouterr().err
-
-
-def test_an_experiment_without_a_package_is_told_what_it_lacks(extension):
-    write(extension / "conf" / "experiment" / "mine.yaml", "seed: 3\n")
-    with pytest.raises(
-        ConfigError, match=r"mine\.yaml: expected `# @package _global_` in its first"
-    ):
-        compose_run(["+experiment=mine"])
-
-
-def test_a_choice_whose_defaults_name_no_schema_is_told_which_there_are(extension):
-    write(extension / "conf" / "mapping" / "mild.yaml", MILD.replace("entmax", "entmx"))
-    with pytest.raises(ConfigError) as caught:
-        compose_run(["mapping=mild"])
-    assert str(caught.value).startswith("mapping/mild.yaml: its `defaults` name 'base_entmx', ")
-    assert "(did you mean 'base_entmax'?); expected one of base_alpha, " in str(caught.value)
-
-
-@pytest.mark.parametrize("content", ["name: entmax\nalpha: 2\n", "name: entmax\n", "gamma: 2\n"])
-def test_a_choice_without_a_schema_is_told_what_it_lacks(extension, content):
-    write(extension / "conf" / "mapping" / "mild.yaml", content)
-    with pytest.raises(ConfigError) as caught:
-        compose_run(["mapping=mild"])
-    expected = "its `defaults` name no schema; expected `defaults: [SCHEMA, _self_]` with one of "
-    assert str(caught.value).startswith(f"mapping/mild.yaml: {expected}base_alpha, base_bounded, ")
-
-
-@pytest.mark.parametrize(
-    ("group", "content", "expected"),
-    [
-        ("experiment", "seed: two", "seed is 'two'; expected an integer"),
-        ("experiment", "model: {hidden_size: x}", "model.hidden_size is 'x'; expected an integer"),
-        ("experiment", "task: {shown: 3}", "task.shown is 3; expected a list, as [a,b]"),
-        ("experiment", "model: {fertility: 3}", "model.fertility is 3; expected its keys"),
-        ("experiment", "precision: {a: 3}", "precision is a value, not a group"),
-        ("model", "hidden_size: x", "model.hidden_size is 'x'; expected an integer"),
-        ("model", "fertility: {least: x}", "model.fertility.least is 'x'; expected an integer"),
-        ("model", "fertility: {leest: 1}", "model.fertility.leest: unknown key 'leest' (did you"),
-        ("model", "layer: 1", "unknown key 'layer' (did you mean 'layers'?)"),
-    ],
-)
-def test_the_file_of_a_value_that_is_refused_is_named(extension, group, content, expected):
-    head = "defaults: [translator, _self_]" if group == "model" else "# @package _global_"
-    write(extension / "conf" / group / "mine.yaml", f"{head}\n{content}\n")
-    with pytest.raises(ConfigError) as caught:
-        compose_run(["task=nmt", f"{'+' * (group == 'experiment')}{group}=mine"])
-    assert str(caught.value).startswith(f"{group}/mine.yaml: {expected}")
-
-
-def test_an_experiment_is_chosen_with_a_plus(extension, capsys):
-    write(extension / "conf" / "experiment" / "mine.yaml", "# @package _global_\nseed: 3\n")
-    for command in (["run"], ["run", "-m"], ["run", "--cfg", "job"]):
-        assert main([*command, "experiment=mine"]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line == "repro: experiment has no default; choose it with a +, as +experiment=mine"
-        assert main([*command, "+experiment=null"]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line == "repro: +experiment=null: expected the name of a choice"
+        assert "hydra.job.chdir=true changes nothing in a" in refused(
+            *arguments, "hydra.job.chdir=true"
+        )
 
 
 @pytest.mark.parametrize("kind", [Callable, EntmaxConfig])
@@ -713,7 +618,7 @@ def test_a_module_that_would_never_be_imported_is_refused(extension, name):
         ("nmt", "model/translator", "seq2seq"),
     ],
 )
-def test_a_name_that_nothing_has_is_refused_before_a_run(extension, task, choice, known, capsys):
+def test_a_name_that_nothing_has_is_refused_before_a_run(extension, task, choice, known, refused):
     group = choice.partition("/")[0]
     text = re.sub(
         "^name: .*$", "name: nosuch", (conf_dir() / f"{choice}.yaml").read_text(), flags=re.M
@@ -721,7 +626,7 @@ def test_a_name_that_nothing_has_is_refused_before_a_run(extension, task, choice
     write(extension / "conf" / group / "mine.yaml", text)
     arguments = [f"task={task}", f"{group}=mine", "hardware=cpu", f"results_dir={extension}/of"]
     for command in (["--dry-run"], ["-m", "--dry-run", "seed=1,2"], []):
-        assert main(["run", *command, *arguments]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"repro: {group}.name is 'nosuch'; expected one of {known}")
+        assert refused("run", *command, *arguments).startswith(
+            f"{group}.name is 'nosuch'; expected one of {known}"
+        )
     assert not list(extension.glob("of/*/runs/*"))

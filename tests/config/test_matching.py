@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from repro.atomic import atomic_write_text
 from repro.config import ConfigError, planning
 from repro.config.planning import Plans, choices_in, planned
 from repro.config.schema import morphology, registry
@@ -64,8 +65,7 @@ def test_a_configuration_file_that_moves_changes_the_plans(tmp_path, monkeypatch
     monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
     moved, overrides = tmp_path / "conf/model", ("task=morphology", "model=mine")
     file = moved / "mine.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text("defaults: [morphology, _self_]\nhidden_size: 8\n")
+    atomic_write_text(file, "defaults: [morphology, _self_]\nhidden_size: 8\n")
     aside, protocol = tmp_path / "conf/aside", tmp_path / "conf/protocol/model"
     (aside / "protocol").mkdir(parents=True)
     (aside / "protocol/mine_morphology_demo.yaml").write_text("hidden_size: 12\n")
@@ -86,8 +86,7 @@ def test_plans_that_read_the_environment_are_made_anew(tmp_path, monkeypatch, in
     overrides = (*PLAN, f"training.learning_rate={rate}")
     if in_file:
         file = tmp_path / "conf" / "training" / "mine.yaml"
-        file.parent.mkdir(parents=True)
-        file.write_text(f"defaults: [morphology, _self_]\nlearning_rate: {rate}\n")
+        atomic_write_text(file, f"defaults: [morphology, _self_]\nlearning_rate: {rate}\n")
         monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
         overrides = (*PLAN, "training=mine")
     path = tmp_path / "plans.json"
@@ -113,8 +112,7 @@ def test_damaged_plans_are_made_anew(tmp_path, content):
 def test_the_name_of_a_choice_is_that_in_its_file_now(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
     file = tmp_path / "conf" / "mapping" / "mild.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text("name: [\n")
+    atomic_write_text(file, "name: [\n")
     with pytest.raises(ConfigError, match=r"mild\.yaml:\d"):
         choices_in(["mapping=mild"])
     file.write_text("name: milder\n")

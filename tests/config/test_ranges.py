@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from repro.config import ConfigError
-from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
 from repro.config.schema.checks import check_fields
 from repro.config.schema.registry import registered_schemas
@@ -93,29 +92,3 @@ def test_settings_that_become_paths_refuse_to_leave_their_folder(schema, declare
 
 def test_every_path_setting_is_found():
     assert {case.id.split(".")[1] for case in PATH_FIELDS} == {*PATH_SETTINGS, "name"}
-
-
-@pytest.mark.parametrize(
-    ("task", "override"),
-    [
-        ("parsing", "data.release=x/../../../../evil"),
-        ("parsing", "data.treebank=../evil"),
-        ("nmt", "data.source=../de"),
-        ("nmt", "data.target=/en"),
-        ("morphology", "task.languages=[english,../x]"),
-        ("snli", "data.source=../x"),
-        ("snli", "mapping=csparsemax"),
-        ("snli", "mapping.gamma=1e-300"),
-        ("snli", "model.embedding_std=inf"),
-        ("nmt", "model.fertility.value=inf"),
-        ("nmt", "decoding.penalty_grid=[0,nan]"),
-        ("nmt", "decoding.penalty_grid=[]"),
-        ("parsing", "model.word_dropout=inf"),
-        ("parsing", "loss=structured_svm loss.cost=inf"),
-        ("parsing", "data.seed=-1"),
-        ("parsing", "hardware.threads=100000"),
-    ],
-)
-def test_values_are_refused_when_a_run_is_composed(task, override):
-    with pytest.raises(ConfigError):
-        compose_run([f"task={task}", *override.split()])

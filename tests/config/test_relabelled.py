@@ -3,7 +3,7 @@
 import pytest
 from measured import made_up_table
 
-from repro.cli import main
+from repro.atomic import atomic_write_text
 from repro.config import ConfigError
 from repro.config.experiment import Axis, Column, ScalePlan, load_experiment
 from repro.config.planning import plan_runs, refuse_relabelled
@@ -51,18 +51,17 @@ def test_a_name_of_a_sweep_is_refused():
 
 @pytest.mark.parametrize("command", ["plan", "reproduce"])
 def test_a_file_whose_values_those_of_the_artefact_replace_is_refused(
-    command, tmp_path, monkeypatch, capsys
+    command, tmp_path, monkeypatch, refused
 ):
     file = tmp_path / "conf" / "experiment" / "mine.yaml"
-    file.parent.mkdir(parents=True)
     # Nothing is composed: it would be refused for its content.
-    file.write_text("# @package _global_\ntraining: {max_epochs: three}\n")
+    atomic_write_text(file, "# @package _global_\ntraining: {max_epochs: three}\n")
     monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
     results = tmp_path / "results"
     for text in ("+experiment=mine", "+experiment@_global_=mine", "experiment=no"):
-        assert main([command, "peters2019/table1", text, f"results_dir={results}"]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"repro: {text}: the values of an artefact win over those of a file")
+        assert refused(command, "peters2019/table1", text, f"results_dir={results}").startswith(
+            f"{text}: the values of an artefact win over those of a file"
+        )
     assert not results.exists()
 
 
@@ -125,11 +124,9 @@ def test_a_figure_of_the_library_has_no_labels():
     ],
 )
 @pytest.mark.parametrize("command", ["plan", "reproduce"])
-def test_commands_refuse_before_any_work(command, text, key, tmp_path, capsys):
+def test_commands_refuse_before_any_work(command, text, key, tmp_path, refused):
     results = tmp_path / "results"
     artefacts = ["peters2019/figure3", "peters2019/table1"]
-    assert main([command, *artefacts, text, f"results_dir={results}"]) == 2
-    printed = capsys.readouterr().err
-    assert printed.startswith(f"repro: {text}: peters2019/table1 sets {key} in its ")
-    assert printed.count("\n") == 1
+    line = refused(command, *artefacts, text, f"results_dir={results}")
+    assert line.startswith(f"{text}: peters2019/table1 sets {key} in its ")
     assert not results.exists()

@@ -10,6 +10,7 @@ import yaml
 from hydra.core.plugins import Plugins
 from omegaconf import OmegaConf
 
+from repro.atomic import atomic_write_text
 from repro.cli import main
 from repro.config import ConfigError
 from repro.config.compose import compose_run, hydra_application, sweep_application
@@ -101,11 +102,9 @@ def test_the_configuration_of_a_run_is_the_one_that_is_printed(overrides, capsys
         ("sede", "cannot read 'sede'; expected KEY=VALUE"),
     ],
 )
-def test_what_a_run_refuses_is_not_printed(view, override, expected, capsys):
+def test_what_a_run_refuses_is_not_printed(view, override, expected, refused):
     for command in (view, []):
-        assert main(["run", "task=snli", override, *command]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"repro: {expected}")
+        assert refused("run", "task=snli", override, *command).startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -198,8 +197,7 @@ FURTHER = {
 def test_a_sweep_composes_its_runs_as_single_ones(line, runs, tmp_path, capsys):
     for name, content in FURTHER.items():
         path = tmp_path / "conf" / f"{name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# @package _global_\n{content}\n")
+        atomic_write_text(path, f"# @package _global_\n{content}\n")
     path = f"hydra.searchpath=['file://{tmp_path / 'conf'}']"
     shared = [f"results_dir={tmp_path / 'r'}", "hardware=cpu"]
     single = [[*one.split(), *shared, path] for one in runs]
@@ -233,7 +231,6 @@ SWEPT = {
     "seed=range(1,3),5": "seed=range(1,3),5: several sweeps of one key",
     "name=a,b": "several names; a sweep has one, name=NAME",
 }
-MANY = "seed=1,2"
 TWICE = "task.schedule.high is swept twice; expected one {…}, or task.schedule.high.KEY=VALUE"
 UNREADABLE = {
     "seed=choice(1": "expected KEY=VALUE",
@@ -245,93 +242,76 @@ UNREADABLE = {
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        *((["-m", override], expected) for override, expected in (SWEPT | UNREADABLE).items()),
-        *(([override], expected) for override, expected in UNREADABLE.items()),
-        *(([override], "run -m") for override in SWEPT),
-        (["-m", "mapping@loss=entmax", "seed=1,2"], "mapping@loss=entmax: expected mapping=NAME"),
-        (["-m", "mapping@loss=entmax,softmax"], "expected mapping=NAME"),
-        (["-m", *[f"task.schedule.high={{{k}: 1}},{{{k}: 2}}" for k in ("a", "b")]], TWICE),
-        (["-m", MANY, "hydra.sweep.dir=/tmp/${hydra.job.num}"], "reads hydra.job.num, which is"),
-        (["-m", "protocol=nmt_demo", "seed=1,2"], "expected task=NAME and scale=NAME"),
-        (["--cfg", "job", "protocol@_global_=nmt_demo"], "expected task=NAME and scale=NAME"),
-        (["--cfg", "job", "model=morphology.yaml"], "expected the name of a choice, without .yaml"),
-        (
-            ["--cfg", "job", "mapping=entmax", "+mapping=softmax"],
-            "+mapping=softmax: leave out the +",
+        *(
+            (f"-m {shlex.quote(override)}", expected)
+            for override, expected in (SWEPT | UNREADABLE).items()
         ),
-        (["-m", "mapping=entmax,softmax", "+mapping=softmax"], "+mapping=softmax: leave out the +"),
-        (["-m", "+mapping=entmax,softmax"], "+mapping=entmax: leave out the +"),
-        (["++hydra.searchpath=[conf]"], "++hydra.searchpath=[conf]: the key exists; leave out"),
-        (["-m", "seed=1,2", "++hydra.searchpath=[conf]"], "the key exists; leave out the +"),
-        (["hydra.searchpath=/tmp"], "hydra.searchpath=/tmp: expected a list of folders"),
-        (["-m", "seed=1,2", "hydra.searchpath=null"], "=null: expected a list of folders"),
-        (["-m", "hydra.launcher.foo=1"], "unknown key 'foo'; valid keys here: parallel_runs"),
+        *((shlex.quote(override), expected) for override, expected in UNREADABLE.items()),
+        *((shlex.quote(override), "run -m") for override in SWEPT),
+        ("-m mapping@loss=entmax seed=1,2", "mapping@loss=entmax: expected mapping=NAME"),
+        ("-m mapping@loss=entmax,softmax", "expected mapping=NAME"),
+        ("-m 'task.schedule.high={a: 1},{a: 2}' 'task.schedule.high={b: 1},{b: 2}'", TWICE),
+        ("-m seed=1,2 hydra.sweep.dir=/tmp/${hydra.job.num}", "reads hydra.job.num, which is"),
+        ("-m protocol=nmt_demo seed=1,2", "expected task=NAME and scale=NAME"),
+        ("--cfg job protocol@_global_=nmt_demo", "expected task=NAME and scale=NAME"),
+        ("--cfg job model=morphology.yaml", "expected the name of a choice, without .yaml"),
+        ("--cfg job mapping=entmax +mapping=softmax", "+mapping=softmax: leave out the +"),
+        ("-m mapping=entmax,softmax +mapping=softmax", "+mapping=softmax: leave out the +"),
+        ("-m +mapping=entmax,softmax", "+mapping=entmax: leave out the +"),
+        ("++hydra.searchpath=[conf]", "++hydra.searchpath=[conf]: the key exists; leave out"),
+        ("-m seed=1,2 ++hydra.searchpath=[conf]", "the key exists; leave out the +"),
+        ("hydra.searchpath=/tmp", "hydra.searchpath=/tmp: expected a list of folders"),
+        ("-m seed=1,2 hydra.searchpath=null", "=null: expected a list of folders"),
+        ("-m hydra.launcher.foo=1", "unknown key 'foo'; valid keys here: parallel_runs"),
+        ("-m task=parsing data.release=choice(2.10,2.0)", "2.1; expected a text, in quotes"),
+        ("task.languages=[no,1.10]", "task.languages is 1.1; expected a text, in quotes"),
+        ("+experiment=sub/dee", "no experiment 'sub/dee'; choose experiment= one of"),
         (
-            ["-m", "task=parsing", "data.release=choice(2.10,2.0)"],
-            "2.1; expected a text, in quotes",
-        ),
-        (["task.languages=[no,1.10]"], "task.languages is 1.1; expected a text, in quotes"),
-        (["+experiment=sub/dee"], "no experiment 'sub/dee'; choose experiment= one of"),
-        (
-            ["mapping=entmax", "mapping.gamma=1"],
+            "mapping=entmax mapping.gamma=1",
             "a key of mapping=fusedmax, oscarmax, softmax, sparsemax",
         ),
-        (["-m", "seed=1,2", "seed=${oc.env:NOSEED}"], "repro: seed reads the environment variable"),
-        (["hydra.searchpath=[conf]", "hydra.searchpath=[conf]"], "hydra.searchpath is given twice"),
+        ("-m seed=1,2 seed=${oc.env:NOSEED}", "seed reads the environment variable"),
+        ("hydra.searchpath=[conf] hydra.searchpath=[conf]", "hydra.searchpath is given twice"),
+        ("-m hydra.searchpath=[conf] hydra.searchpath=[conf]", "given twice; name all fold"),
+        ("-m seed=1,2 hydra.launcher.parallel_runs=1,2", "a sweep has one setting of Hy"),
+        ("-m seed=1,2 mapping.alpha=2,0.5", "seed=1 mapping.alpha=0.5: mapping.alpha is 0"),
+        ("-m mapping=fusedmax,entmax mapping.lam=1", "mapping=entmax: mapping.lam (mapping="),
+        ("-m structure=matching seed=1,2", "the task does not use structure=matching"),
+        ("-m mapping=glob(*max)", "fit task=morphology; choose mapping= one of entmax, fusedmax"),
+        ("-m +experiment=entmax_everywhere task=parsing", "and a task that has a choice of"),
+        ("-m seed=1,2 +hydra/launcher=basic", "+hydra/launcher=basic: leave out the +"),
+        ("-m task=nmt training=morphology seed=1,2", "max_epochs reads task.setting"),
+        ("-m --dry-run hydra/sweeper=basic seed=1,2", "choose hydra/sweeper=grid"),
+        ("-m ~hydra/launcher seed=1,2", "~hydra/launcher: nothing can be deleted"),
+        ("-m seed=1,2 +hydra.nope=1", "+hydra.nope=1: unknown key 'nope'; valid keys"),
+        ("-m seed=1,2 hydra.sweeper=grid", "hydra.sweeper is grid; expected hydra/sweeper"),
+        ("-m +hydra.callbacks.x=3", "hydra.callbacks.x is 3; expected a mapping with _target"),
+        ("-m '+hydra.callbacks.x={a: 3}'", "is {'a': 3}; expected a mapping with _target_"),
         (
-            ["-m", "hydra.searchpath=[conf]", "hydra.searchpath=[conf]"],
-            "given twice; name all fold",
+            "-m '+hydra.callbacks.x={_target_: nope.Nope}'",
+            "hydra.callbacks.x: 'nope.Nope' cannot be created (No module named 'nope')",
         ),
-        (["-m", "seed=1,2", "hydra.launcher.parallel_runs=1,2"], "a sweep has one setting of Hy"),
-        (["-m", "seed=1,2", "mapping.alpha=2,0.5"], "seed=1 mapping.alpha=0.5: mapping.alpha is 0"),
-        (
-            ["-m", "mapping=fusedmax,entmax", "mapping.lam=1"],
-            "mapping=entmax: mapping.lam (mapping=",
-        ),
-        (["-m", "structure=matching", "seed=1,2"], "the task does not use structure=matching"),
-        (
-            ["-m", "mapping=glob(*max)"],
-            "fit task=morphology; choose mapping= one of entmax, fusedmax",
-        ),
-        (
-            ["-m", "+experiment=entmax_everywhere", "task=parsing"],
-            "and a task that has a choice of",
-        ),
-        (["-m", "seed=1,2", "+hydra/launcher=basic"], "+hydra/launcher=basic: leave out the +"),
-        (["-m", "task=nmt", "training=morphology", "seed=1,2"], "max_epochs reads task.setting"),
-        (["-m", "--dry-run", "hydra/sweeper=basic", "seed=1,2"], "choose hydra/sweeper=grid"),
-        (["-m", "~hydra/launcher", "seed=1,2"], "~hydra/launcher: nothing can be deleted"),
-        (["-m", "seed=1,2", "+hydra.nope=1"], "+hydra.nope=1: unknown key 'nope'; valid keys"),
-        (["-m", "seed=1,2", "hydra.sweeper=grid"], "hydra.sweeper is grid; expected hydra/sweeper"),
-        (["-m", "+hydra.callbacks.x=3"], "hydra.callbacks.x is 3; expected a mapping with _target"),
-        (["-m", "+hydra.callbacks.x={a: 3}"], "is {'a': 3}; expected a mapping with _target_"),
-        (
-            ["-m", "+hydra.callbacks.x={_target_: nope.Nope}"],
-            "repro: hydra.callbacks.x: 'nope.Nope' cannot be created (No module named 'nope')",
-        ),
-        (["/mapping=entmax"], "expected KEY=VALUE with a key such as mapping.alpha"),
-        (["-m", "seed =1,2"], "expected KEY=VALUE with a key such as mapping.alpha"),
-        (["-m", "hydra.job.chdir=true"], "hydra.job.chdir=true changes nothing in a sweep"),
-        (["-m", "+hydra.job.env_set.X=1", "seed=1,2"], "+hydra.job.env_set.X=1 changes nothing"),
-        (["-m", "hydra.output_subdir=x", "hydra/launcher=slurm"], "hydra.output_subdir=x changes"),
-        (["-m", "hydra.run.dir=x", "hydra/launcher=basic"], "hydra.run.dir=x changes nothing"),
-        (["hydra=1"], "hydra=1: expected hydra.KEY=VALUE"),
-        (["-m", "hydra.sweeper.params.seed=3"], "is written +hydra.sweeper.params.seed=VALUE"),
-        (["-m", "results_dir=/tmp/A,/tmp/B"], "a sweep has one, results_dir=FOLDER; write a name"),
-        (["-m", "results_dir='/tmp/A','/tmp/B'"], "several folders; a sweep has one, results_dir="),
-        (["-cd", "here", "--config-dir=there"], "name all folders in hydra.searchpath=[A,B]"),
-        (["--cfg", "job", "-cd", "here", "-cd", "there"], "--config-dir is given twice"),
-        (["--cfg", "job", "hydra.launcher.parallel_runs=2"], "is for multiruns; add -m"),
-        (["--cfg", "job", "hydra.job.chdir=true"], "changes nothing in a single run"),
-        (["-cn", "other"], "is not supported"),
-        (["--config-path=x"], "is not supported"),
-        (["--experimental-rerun", "job.pickle"], "is not supported"),
+        ("/mapping=entmax", "expected KEY=VALUE with a key such as mapping.alpha"),
+        ("-m 'seed =1,2'", "expected KEY=VALUE with a key such as mapping.alpha"),
+        ("-m hydra.job.chdir=true", "hydra.job.chdir=true changes nothing in a sweep"),
+        ("-m +hydra.job.env_set.X=1 seed=1,2", "+hydra.job.env_set.X=1 changes nothing"),
+        ("-m hydra.output_subdir=x hydra/launcher=slurm", "hydra.output_subdir=x changes"),
+        ("-m hydra.run.dir=x hydra/launcher=basic", "hydra.run.dir=x changes nothing"),
+        ("hydra=1", "hydra=1: expected hydra.KEY=VALUE"),
+        ("-m hydra.sweeper.params.seed=3", "is written +hydra.sweeper.params.seed=VALUE"),
+        ("-m results_dir=/tmp/A,/tmp/B", "a sweep has one, results_dir=FOLDER; write a name"),
+        ("-m \"results_dir='/tmp/A','/tmp/B'\"", "several folders; a sweep has one, results_dir="),
+        ("-cd here --config-dir=there", "name all folders in hydra.searchpath=[A,B]"),
+        ("--cfg job -cd here -cd there", "--config-dir is given twice"),
+        ("--cfg job hydra.launcher.parallel_runs=2", "is for multiruns; add -m"),
+        ("--cfg job hydra.job.chdir=true", "changes nothing in a single run"),
+        ("-cn other", "is not supported"),
+        ("--config-path=x", "is not supported"),
+        ("--experimental-rerun job.pickle", "is not supported"),
     ],
 )
-def test_arguments_that_are_not_taken_are_refused_in_one_line(arguments, expected, capsys):
-    assert main(["run", *arguments]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert expected in line
+def test_arguments_that_are_not_taken_are_refused_in_one_line(arguments, expected, refused):
+    assert expected in refused("run", *shlex.split(arguments))
 
 
 @pytest.mark.parametrize("folder", ["/tmp/é", "it's", "a \"b'", "back\\sl'ash", "[a"])
@@ -344,9 +324,8 @@ def test_quotes_that_a_message_proposes_are_read(folder):
 
 
 @pytest.mark.parametrize("option", ["hydra", "-cd", "--config-dir"])
-def test_further_folders_of_choices_are_checked(option, tmp_path, capsys):
-    (tmp_path / "mapping").mkdir()
-    (tmp_path / "mapping" / "mine.yaml").write_text(MINE)
+def test_further_folders_of_choices_are_checked(option, tmp_path, refused):
+    atomic_write_text(tmp_path / "mapping" / "mine.yaml", MINE)
     further = [option, str(tmp_path)]
     if option == "hydra":
         further = [f"hydra.searchpath=['file://{tmp_path}']"]
@@ -355,16 +334,13 @@ def test_further_folders_of_choices_are_checked(option, tmp_path, capsys):
         ("mapping=other", "no mapping 'other'; choose mapping= one of csoftmax"),
         ("mapping=other", "learned_alpha_entmax, mine, normmax"),
     ):
-        assert main(["run", override, "seed=-1", *further]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert expected in line
+        assert expected in refused("run", override, "seed=-1", *further)
     (tmp_path / "mapping" / "mine.yaml").write_text(MINE.replace("name: entmax", "name: other"))
-    assert main(["run", "--dry-run", "mapping=mine", *further, f"results_dir={tmp_path}"]) == 2
-    assert "mapping.name is 'other'; expected one of" in capsys.readouterr().err
+    assert "mapping.name is 'other'; expected one of" in refused(
+        "run", "--dry-run", "mapping=mine", *further, f"results_dir={tmp_path}"
+    )
     if option != "hydra":
-        assert main(["run", option, str(tmp_path / "absent")]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert str(tmp_path / "absent") in line
+        assert str(tmp_path / "absent") in refused("run", option, str(tmp_path / "absent"))
 
 
 @pytest.mark.parametrize(
@@ -373,31 +349,28 @@ def test_further_folders_of_choices_are_checked(option, tmp_path, capsys):
 )
 @pytest.mark.parametrize("prefix", ["", "file://"])
 def test_a_folder_of_the_search_path_that_does_not_exist_is_refused(
-    command, prefix, tmp_path, capsys
+    command, prefix, tmp_path, refused
 ):
     path = f"hydra.searchpath=[{prefix}{tmp_path}/here,{prefix}{tmp_path}/absent]"
     (tmp_path / "here").mkdir()
-    assert main([*command, path, f"results_dir={tmp_path}"]) == 2
-    assert capsys.readouterr().err == f"repro: {path}: there is no folder {tmp_path}/absent\n"
+    line = refused(*command, path, f"results_dir={tmp_path}")
+    assert line == f"{path}: there is no folder {tmp_path}/absent"
 
 
 @pytest.mark.parametrize("command", [["run"], ["run", "-m"], ["run", "--cfg", "job"]])
 @pytest.mark.parametrize("entry", ["pkg://repro", "'${oc.env:HOME}'", "'structured://x'"])
-def test_an_entry_of_the_search_path_that_is_no_folder_is_refused(command, entry, capsys):
+def test_an_entry_of_the_search_path_that_is_no_folder_is_refused(command, entry, refused):
     path = f"hydra.searchpath=[{entry}]"
-    assert main([*command, path, "seed=1"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    line = refused(*command, path, "seed=1")
     entry = entry.strip("'")
     expected = f"expected a folder, not {entry}; REPRO_EXTENSIONS serves for packages"
-    assert line == f"repro: {path}: {expected}"
+    assert line == f"{path}: {expected}"
 
 
 @pytest.mark.parametrize("option", ["hydra", "-cd"])
-def test_further_folders_are_searched_in_sweeps(option, tmp_path, capsys):
-    (tmp_path / "mapping").mkdir()
-    (tmp_path / "mapping" / "mine.yaml").write_text(MINE)
-    (tmp_path / "experiment").mkdir()
-    (tmp_path / "experiment" / "seeds.yaml").write_text(EXPERIMENT)
+def test_further_folders_are_searched_in_sweeps(option, tmp_path, capsys, refused):
+    atomic_write_text(tmp_path / "mapping" / "mine.yaml", MINE)
+    atomic_write_text(tmp_path / "experiment" / "seeds.yaml", EXPERIMENT)
     further = [option, str(tmp_path)]
     if option == "hydra":
         further = [f"hydra.searchpath=['file://{tmp_path}']"]
@@ -408,8 +381,9 @@ def test_further_folders_are_searched_in_sweeps(option, tmp_path, capsys):
     ):
         assert main(["run", "-m", sweep, *further, "--dry-run", f"results_dir={tmp_path}"]) == 0
         assert f"{planned}, 0 of them done" in capsys.readouterr().out
-    assert main(["run", "+experiment=seeds", *further, "--dry-run", f"results_dir={tmp_path}"]) == 2
-    assert "hydra.sweeper.params.seed is for multiruns; add -m" in capsys.readouterr().err
+    assert "hydra.sweeper.params.seed is for multiruns; add -m" in refused(
+        "run", "+experiment=seeds", *further, "--dry-run", f"results_dir={tmp_path}"
+    )
 
 
 def test_a_dry_run_counts_combinations_that_give_one_run(tmp_path, capsys):
@@ -429,31 +403,27 @@ def test_a_dry_run_counts_combinations_that_give_one_run(tmp_path, capsys):
     "training.checkpoint_minutes=1,2", "task.shown=[a],[b]", "+experiment=one,four",
 ])  # fmt: skip
 @pytest.mark.parametrize("dry", [[], ["--dry-run"]])
-def test_a_swept_key_that_is_no_part_of_the_identity_is_refused(swept, dry, tmp_path, capsys):
+def test_a_swept_key_that_is_no_part_of_the_identity_is_refused(swept, dry, tmp_path, refused):
     for name, threads in (("one", 1), ("four", 4)):
         path = tmp_path / "conf" / "experiment" / f"{name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# @package _global_\nhardware: {{threads: {threads}}}\n")
+        atomic_write_text(path, f"# @package _global_\nhardware: {{threads: {threads}}}\n")
     further = ["-cd", str(tmp_path / "conf"), f"results_dir={tmp_path / 'results'}"]
     key = swept.partition("=")[0].lstrip("+")
     for sweep in ([swept], ["seed=1,2", swept], [swept, "mapping.alpha=2,2.0"]):
-        assert main(["run", "-m", *sweep, *dry, *further]) == 2
         expected = f"{key} is swept, but its runs would be one: name one value"
-        assert capsys.readouterr().err == f"repro: {expected}\n"
+        assert refused("run", "-m", *sweep, *dry, *further) == expected
     assert not [*tmp_path.glob("results/demo/sweeps/*")]
 
 
 @pytest.mark.parametrize("form", ["{0}/a,{0}/b", "'{0}/a','{0}/b'"])
-def test_folders_of_different_corpora_are_swept(form, tmp_path, capsys):
+def test_folders_of_different_corpora_are_swept(form, tmp_path, capsys, refused):
     for folder, split in product("ab", ("train", "dev", "test")):
         path = tmp_path / folder / "mine" / f"xx-{split}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("a\tas\tN\nb\tbs\tN\n", encoding="utf-8")
+        atomic_write_text(path, "a\tas\tN\nb\tbs\tN\n")
     swept = f"data_dir={form.format(tmp_path)}"
     typed = [f"results_dir={tmp_path}", "data.folder=mine", "task.languages=[xx]", swept]
-    assert main(["run", "-m", "--dry-run", *typed]) == 2
     expected = "data_dir is swept, but its runs would be one: name one value"
-    assert capsys.readouterr().err == f"repro: {expected}\n"
+    assert refused("run", "-m", "--dry-run", *typed) == expected
     path.write_text("c\tcs\tN\n", encoding="utf-8")
     assert main(["run", "-m", "--dry-run", *typed]) == 0
     *runs, count = capsys.readouterr().out.splitlines()
@@ -462,13 +432,11 @@ def test_folders_of_different_corpora_are_swept(form, tmp_path, capsys):
     assert count == "2 runs, 0 of them done"
 
 
-def test_a_group_of_a_further_folder_is_chosen_with_a_plus(tmp_path, capsys):
-    (tmp_path / "study").mkdir()
-    (tmp_path / "study" / "mine.yaml").write_text("# @package _global_\nseed: 3\n")
+def test_a_group_of_a_further_folder_is_chosen_with_a_plus(tmp_path, refused):
+    atomic_write_text(tmp_path / "study" / "mine.yaml", "# @package _global_\nseed: 3\n")
     for command in (["run"], ["run", "-m"], ["run", "--cfg", "job"]):
-        assert main([*command, "study=mine", "-cd", str(tmp_path)]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line == "repro: study has no default; choose it with a +, as +study=mine"
+        line = refused(*command, "study=mine", "-cd", str(tmp_path))
+        assert line == "study has no default; choose it with a +, as +study=mine"
 
 
 def test_a_further_folder_without_files_of_choices_is_no_group(tmp_path):
@@ -492,8 +460,7 @@ def test_a_folder_with_a_comma_may_be_that_of_a_sweep(tmp_path):
 
 
 def test_a_home_folder_in_a_file_is_the_one_that_is_typed(tmp_path):
-    (tmp_path / "study").mkdir()
-    (tmp_path / "study" / "mine.yaml").write_text("# @package _global_\nresults_dir: ~/x\n")
+    atomic_write_text(tmp_path / "study" / "mine.yaml", "# @package _global_\nresults_dir: ~/x\n")
     run = compose_run(["+study=mine", f"hydra.searchpath=['{tmp_path}']"])
     assert run.results_dir == str(Path.home() / "x")
 
@@ -552,26 +519,23 @@ def test_further_folders_are_named_in_one_way(tmp_path):
         with_search_path([f"hydra.searchpath=['{tmp_path}']"], str(tmp_path))
 
 
-def test_long_messages_and_several_lines_become_one_line(capsys):
-    assert main(["run", "mapping.alpha=" + "a" * 5000]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+def test_long_messages_and_several_lines_become_one_line(refused):
+    line = refused("run", "mapping.alpha=" + "a" * 5000)
     assert len(line) < 2100
     assert "[…]" in line
 
 
 @pytest.mark.parametrize("command", [["report"], ["show", "3f2a"], ["status"], ["data", "list"]])
-def test_an_interpolation_that_is_not_resolved_is_refused(command, capsys):
+def test_an_interpolation_that_is_not_resolved_is_refused(command, refused):
     key = "data_dir" if command[0] == "data" else "results_dir"
-    assert main([*command, f"{key}=${{oc.env:D}}/r"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line == f"repro: {key} is '${{oc.env:D}}/r'; this command reads no interpolation"
+    line = refused(*command, f"{key}=${{oc.env:D}}/r")
+    assert line == f"{key} is '${{oc.env:D}}/r'; this command reads no interpolation"
 
 
 @pytest.mark.parametrize("command", [["report"], ["show", "3f2a"], ["run"], ["data", "list"]])
-def test_an_empty_folder_is_refused(command, capsys):
+def test_an_empty_folder_is_refused(command, refused):
     key = "data_dir" if command[0] == "data" else "results_dir"
-    assert main([*command, f"{key}="]) == 2
-    assert f"{key} is ''; expected a folder" in capsys.readouterr().err
+    assert f"{key} is ''; expected a folder" in refused(*command, f"{key}=")
 
 
 @pytest.mark.parametrize(
@@ -585,7 +549,7 @@ def test_an_empty_folder_is_refused(command, capsys):
     ],
 )
 def test_what_is_wrong_beside_the_settings_of_a_launcher_is_named(
-    wrong, culprit, monkeypatch, capsys
+    wrong, culprit, monkeypatch, refused
 ):
     def absent(name: str) -> str:
         raise PackageNotFoundError(name)
@@ -599,6 +563,4 @@ def test_what_is_wrong_beside_the_settings_of_a_launcher_is_named(
         monkeypatch.setattr(Plugins, "discover", without_optuna)
         monkeypatch.setattr("repro.config.errors.version", absent)
     launcher = ["hydra/launcher=slurm", "hydra.launcher.partition=gpu"]
-    assert main(["run", "-m", "seed=1,2", *launcher, *wrong.split()]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"repro: {culprit}")
+    assert refused("run", "-m", "seed=1,2", *launcher, *wrong.split()).startswith(culprit)

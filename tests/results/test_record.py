@@ -114,6 +114,7 @@ def test_bad_files_are_named(tmp_path, make_record):
     good = json.loads(path.read_text())
     for text, error, message in [
         ("{oops}", ResultsError, "not JSON"),
+        ("[" * 100_000, ResultsError, "not JSON"),
         ("[1]", ResultsError, "expected an object, found list"),
         (json.dumps({**good, "more": 1}), ResultsError, "unknown key 'more'"),
         (json.dumps({**good, "seed": "one"}), ResultsError, "field 'seed' is 'one'"),
@@ -147,10 +148,12 @@ def test_damaged_records_are_left_out_unless_their_run_is_there(tmp_path, make_r
         caplog.clear()
     (refused,) = Archive(tmp_path, "demo").left_out
     assert refused.startswith("records/aa.json: not JSON")
+    caplog.clear()
     folder = run_folder(tmp_path, "demo", "aa")
     folder.write_record(make_record(run_id="aa"))
     folder.mark_done({})
     assert [one.run_id for one in read_records(tmp_path, "demo")] == ["aa", "bb"]
+    assert str(path) in caplog.text
     assert Archive(tmp_path, "demo").left_out == ()
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from repro.atomic import atomic_write_text
 from repro.cli import main
 from repro.config.compose import compose_run
 from repro.config.experiment import list_experiments, load_experiment
@@ -278,18 +279,18 @@ def test_a_text_is_compared_as_a_text(tmp_path, make_record):
 
 
 def test_a_choice_that_records_do_not_tell_from_another_is_refused(
-    tmp_path, make_record, monkeypatch, capsys
+    tmp_path, make_record, monkeypatch, refused
 ):
     """Else its runs would be shown, used or removed with those of the other."""
     file = tmp_path / "extension/conf/mapping/mine.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text("defaults: [entmax, _self_]\nalpha: 1.7\n")
+    atomic_write_text(file, "defaults: [entmax, _self_]\nalpha: 1.7\n")
     monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path / "extension"))
     publish(tmp_path, make_record(run_id="one", config={"mapping": {"name": "entmax", "alpha": 2}}))
     where = f"results_dir={tmp_path}"
     for command in (["results"], ["runs", "remove", "--yes"], ["predict", "--best", "dev/loss"]):
-        assert main([*command, "mapping=mine", where]) == 2
-        assert "records name it 'entmax', as they do entmax" in capsys.readouterr().err
+        assert "records name it 'entmax', as they do entmax" in refused(
+            *command, "mapping=mine", where
+        )
     assert len(selected(load(tmp_path), ["mapping=entmax", "mapping.alpha=2"])) == 1
     file.write_text("defaults: [entmax, _self_]\nname: mine\n")  # a name of its own
     assert len(selected(load(tmp_path), ["mapping=mine"])) == 0
@@ -312,10 +313,8 @@ def test_a_choice_that_records_do_not_tell_from_another_is_refused(
         (["nothing=2"], "no run has a setting 'nothing'; there are command, commit, corpus, "),
     ],
 )
-def test_what_no_run_has_is_refused(arguments, expected, results, capsys):
-    assert main(["results", f"results_dir={results}", *arguments]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert expected in line
+def test_what_no_run_has_is_refused(arguments, expected, results, refused):
+    assert expected in refused("results", f"results_dir={results}", *arguments)
 
 
 def test_two_runs_are_compared_by_settings_metrics_and_tests(results, capsys):

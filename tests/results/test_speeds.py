@@ -12,8 +12,7 @@ from repro.report.document import build_section
 from repro.report.table import Table, build_table
 from repro.results import Archive, Measurement, ResultsError
 from repro.results.layout import speeds_path
-from repro.results.speeds import read_speeds, write_speeds
-from repro.results.timed import TimedUpdates
+from repro.results.timed import TimedUpdates, read_speeds, write_speeds
 
 
 def test_columns_are_replaced_one_by_one(tmp_path):
@@ -49,7 +48,6 @@ def test_claims_on_speeds_need_updates_timed_in_turn(tmp_path):
         "oscarmax (as published)": [99.0, 100.1, 99.6],
     }
     path = speeds_path(tmp_path, "small", "niculae2017/table3")
-    path.parent.mkdir(parents=True)
     write_speeds(path, "now", "pairs/s", rows)
     assert verdict(*place) is Verdict.HOLDS
     write_speeds(path, "now", "pairs/s", {**rows, "sparsemax": [80.0, 81.0, 80.5]})
@@ -59,7 +57,6 @@ def test_claims_on_speeds_need_updates_timed_in_turn(tmp_path):
 def test_claims_on_gains_of_speed_need_epochs_timed_in_turn(tmp_path):
     place = (tmp_path, "structured-alignment-speeds-up")
     path = speeds_path(tmp_path, "small", "niculae2018/section5_2")
-    path.parent.mkdir(parents=True)
     rows = {"sequential": [1.2, 1.3, 1.25], "matching": [1.1, 1.12, 1.08]}
     write_speeds(path, "now", "SNLI pairs/s", rows)
     assert verdict(*place) is Verdict.NOT_MEASURED
@@ -103,7 +100,6 @@ def test_tables_show_the_speeds_by_which_claims_are_judged(tmp_path):
     assert whole.whole_runs
     assert not whole.timed_on
     path = speeds_path(tmp_path, "small", "niculae2017/table5")
-    path.parent.mkdir(parents=True)
     rows = {"softmax": [200.0, 100.0], "sparsemax": [100.0, 75.0]}
     write_speeds(path, "a machine", "target words/s", rows)
     timed = table(tmp_path, "table5")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from executed import executed
 
+from repro.atomic import atomic_write_text
 from repro.cli import main
 from repro.config.compose import compose_run
 from repro.results import RunFolder
@@ -59,8 +60,7 @@ def test_a_command_without_room_ends_with_one_line(tmp_path, monkeypatch, capsys
         raise OSError(number, os.strerror(number))
 
     data = tmp_path / "demo" / "figures" / "paper" / "figure.json"
-    data.parent.mkdir(parents=True)
-    data.write_text("{}")
+    atomic_write_text(data, "{}")
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", fail)
         assert main(["report", f"results_dir={tmp_path}"]) == 1

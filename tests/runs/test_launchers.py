@@ -118,15 +118,14 @@ def test_what_is_no_part_of_an_identity_has_one_value(sweep, key, tiny, tmp_path
     assert statuses(tmp_path) == []
 
 
-def test_a_sweep_has_one_folder_of_results(tiny, tmp_path, capsys):
+def test_a_sweep_has_one_folder_of_results(tiny, tmp_path, refused):
     folder = tmp_path / "conf/experiment"
     folder.mkdir(parents=True)
     for name in ("a", "b"):
         text = f"# @package _global_\nresults_dir: {tmp_path}/{name}\n"
         (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
     further = ["-cd", str(tmp_path / "conf"), "+experiment=a,b"]
-    assert main(["run", "-m", *further, *tiny[1:], *SHORT]) == 2
-    assert f"{tmp_path}/a and {tmp_path}/b" in capsys.readouterr().err
+    assert f"{tmp_path}/a and {tmp_path}/b" in refused("run", "-m", *further, *tiny[1:], *SHORT)
     assert not [*tmp_path.glob("?/demo/runs/*")]
 
 
@@ -136,14 +135,13 @@ def test_a_run_that_ended_without_a_word_is_a_failure(tiny, monkeypatch):
     assert main(["run", "-m", *tiny, *SHORT, "seed=1,2"]) == 1
 
 
-def test_a_launcher_of_ones_own_extends_one_of_the_package(tiny, tmp_path, capsys):
+def test_a_launcher_of_ones_own_extends_one_of_the_package(tiny, tmp_path, refused):
     path = tmp_path / "conf/hydra/launcher/ours.yaml"
     path.parent.mkdir(parents=True)
     sweep = ["run", "-m", *tiny, *SHORT, "seed=1,2", "hydra/launcher=ours"]
     sweep += ["-cd", str(tmp_path / "conf")]
     path.write_text("defaults: [local, _self_]\nparallel_runs: -1\n", encoding="utf-8")
-    assert main(sweep) == 2
-    assert "hydra.launcher.parallel_runs is -1; expected an integer" in capsys.readouterr().err
+    assert "hydra.launcher.parallel_runs is -1; expected an integer" in refused(*sweep)
     assert main([*sweep, "hydra.launcher.parallel_runs=1"]) == 0
     assert statuses(tmp_path) == ["done", "done"]
 

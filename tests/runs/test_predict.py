@@ -188,13 +188,12 @@ def test_heat_maps_of_runs_side_by_side(folder, tmp_path):
         (["--best", "test/accuracy", "seed=9", "--text", "a"], "has 'test/accuracy'"),
     ],
 )
-def test_what_does_not_fit_is_refused(folder, arguments, message, tmp_path, monkeypatch, capsys):
+def test_what_does_not_fit_is_refused(folder, arguments, message, tmp_path, monkeypatch, refused):
     monkeypatch.chdir(tmp_path)
     Path("FOLDER").mkdir()
     language = languages_of(folder)[0]
     given = [one.replace("RUN", folder.run_id).replace("LANGUAGE", language) for one in arguments]
-    assert main(["predict", *given, root_of(folder)]) == 2
-    assert message in capsys.readouterr().err
+    assert message in refused("predict", *given, root_of(folder))
 
 
 def test_missing_weights_name_the_command_that_trains_them(folder, tmp_path):
@@ -224,7 +223,7 @@ def test_the_advice_for_removed_weights_trains_them(folder, tmp_path):
 
 @pytest.mark.parametrize("name", ["config.yaml", "preparation.json", "model.safetensors"])
 @pytest.mark.parametrize("checksums", [True, False])
-def test_a_damaged_file_of_a_copied_folder_is_named(folder, tmp_path, capsys, name, checksums):
+def test_a_damaged_file_of_a_copied_folder_is_named(folder, tmp_path, refused, name, checksums):
     left = [] if checksums else ["SHA256SUMS", "DONE"]
     copied = shutil.copytree(
         folder.path, tmp_path / "copied", ignore=shutil.ignore_patterns("lock", *left)
@@ -232,9 +231,7 @@ def test_a_damaged_file_of_a_copied_folder_is_named(folder, tmp_path, capsys, na
     content = (copied / name).read_bytes()
     place = len(content) - 10
     (copied / name).write_bytes(content[:place] + b"\xff" + content[place + 1 :])
-    assert main(["predict", str(copied), "--text", "a\tV"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert str(copied / name) in line
+    assert str(copied / name) in refused("predict", str(copied), "--text", "a\tV")
 
 
 @pytest.mark.parametrize(
@@ -286,9 +283,8 @@ def test_a_notebook_shows_a_run_in_one_line_and_a_prediction_as_a_table(folder, 
     assert repr(run) in capsys.readouterr().err
 
 
-def test_a_word_that_is_no_run_is_named(folder, capsys):
-    assert main(["predict", "nope", "--text", "x", root_of(folder)]) == 2
-    assert "nope: expected a run" in capsys.readouterr().err
+def test_a_word_that_is_no_run_is_named(folder, refused):
+    assert "nope: expected a run" in refused("predict", "nope", "--text", "x", root_of(folder))
 
 
 def test_unknown_symbols_of_a_text_are_named(folder, capsys):

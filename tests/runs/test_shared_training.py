@@ -7,6 +7,7 @@ import pytest
 from executed import executed
 from safetensors.torch import load_file
 
+from repro.atomic import atomic_write_text
 from repro.config.compose import compose_run
 from repro.runs import train
 from repro.runs.environment import extensions_digest, source_commit
@@ -26,6 +27,15 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     monkeypatch.setattr(train, "fit", counted)
     return made
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A module of an extension."""
+    path = tmp_path / "repro/models/own_model.py"
+    atomic_write_text(path, "A = 1\n")
+    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
+    return path
 
 
 def test_another_search_takes_over_the_weights(copied, summarizer, trainings):
@@ -74,12 +84,8 @@ def test_weights_of_another_device_are_not_taken(copied, summarizer, trainings):
 
 @pytest.mark.parametrize("changed", [False, True])
 def test_weights_of_other_code_of_an_extension_are_not_taken(
-    copied, summarizer, trainings, changed, tmp_path, monkeypatch
+    copied, summarizer, trainings, changed, module
 ):
-    module = tmp_path / "repro/models/own_model.py"
-    module.parent.mkdir(parents=True)
-    module.write_text("A = 1\n")
-    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
     written = copied.read_training()
     written["progress"]["sessions"][0]["commit"] = source_commit()
     copied.write_training(written)
@@ -92,12 +98,8 @@ def test_weights_of_other_code_of_an_extension_are_not_taken(
 
 
 def test_a_training_that_other_code_of_an_extension_began_warns(
-    summarizer, tmp_path, monkeypatch, caplog
+    summarizer, module, monkeypatch, caplog
 ):
-    module = tmp_path / "repro/models/own_model.py"
-    module.parent.mkdir(parents=True)
-    module.write_text("A = 1\n")
-    monkeypatch.setenv("REPRO_EXTENSIONS", str(tmp_path))
     begun = extensions_digest()
     run = locate(compose_run([*summarizer, "seed=11"]))
     with monkeypatch.context() as patched:
