@@ -1,4 +1,7 @@
-"""One thread for each test process, as the suite runs side by side; kernels are compiled once."""
+"""One thread for each test process, as the suite runs side by side; kernels are compiled once.
+
+Every test draws the same random numbers, in whatever order the tests run.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -34,6 +37,11 @@ _FIRST = (
 """Files that compile most kernels, each followed by what another process can do in the meantime
 without them: the compiled code is on disk when it is needed, and no process compiles it again.
 Other files that take long come next, so that short ones are left when processes finish."""
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    torch.manual_seed(0)
 
 
 @pytest.fixture

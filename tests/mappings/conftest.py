@@ -1,12 +1,7 @@
-"""Fixtures: every test draws the same numbers, in whatever order the tests run."""
+"""Memory of which every entry has to be written."""
 
 import pytest
 import torch
-
-
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(0)
 
 
 @pytest.fixture

@@ -17,14 +17,12 @@ TREES = [
 
 @pytest.fixture
 def parser() -> LstmParser:
-    torch.manual_seed(0)
     sizes = {"word_size": 6, "tag_size": 3, "lstm_size": 5, "layers": 2, "arc_size": 4}
     config = ParserConfig(name="parser", word_dropout=0.25, **sizes)
     return LstmParser(config, FREQUENCY, tags=6).double()
 
 
 def test_arc_scores_are_those_of_the_layer_on_joined_states():
-    torch.manual_seed(0)
     scorer = ArcScorer(3, 4).double()
     torch.nn.init.normal_(scorer.head.bias)
     states = torch.randn(2, 5, 3, dtype=torch.float64)

@@ -9,7 +9,6 @@ LENGTHS = torch.tensor([3, 1, 5])
 
 def test_states_are_those_of_packed_rows():
     """PyTorch's own bidirectional layer, on each row without padding."""
-    torch.manual_seed(0)
     ours = BidirectionalLstm(4, 3).double()
     theirs = torch.nn.LSTM(4, 3, batch_first=True, bidirectional=True).double()
     weights = {**ours.rightward.state_dict()}
@@ -24,7 +23,6 @@ def test_states_are_those_of_packed_rows():
 
 
 def test_gradients_do_not_reach_padding():
-    torch.manual_seed(0)
     layer = BidirectionalLstm(4, 3)
     inputs = torch.randn(3, 5, 4, requires_grad=True)
     (gradient,) = torch.autograd.grad(layer(inputs, LENGTHS).square().sum(), inputs)
@@ -50,7 +48,6 @@ def test_word_vectors_are_fixed_or_trained_and_padding_stays(trainable):
 
 
 def test_initial_weights():
-    torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(30, 20), torch.nn.GRU(20, 10))
     initialize(model)
     linear, gru = model
