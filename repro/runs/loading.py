@@ -16,7 +16,7 @@ from repro.config.schema import RunConfig
 from repro.errors import UserError
 from repro.evaluation.metrics import metric_of
 from repro.prediction import Prediction, Wanted
-from repro.results import ResultsError, RunFolder, find_run, load
+from repro.results import ResultsError, RunFolder, find_run, load, run_folder
 from repro.results.frame import selected
 from repro.results.labels import result_text, run_title
 from repro.runs.device import prepare_device
@@ -186,7 +186,9 @@ def _folder(run: str, root: Path) -> RunFolder:
 
 
 def best_run(results_dir: Path, metric: str, filters: Sequence[str]) -> str:
-    """Return the identity of the run with the best value of a metric.
+    """Return the identity of the run with the best value of a metric, of those with weights here.
+
+    Records are published without weights: if no run that agrees has any, it is the best of all.
 
     Raises:
         ResultsError: no run matches the filters or has the metric, or no value of it is better.
@@ -200,4 +202,7 @@ def best_run(results_dir: Path, metric: str, filters: Sequence[str]) -> str:
     if higher is None:
         raise ResultsError(f"no value of {metric} is better than another; choose another metric")
     runs = frame.dropna(subset=[metric])
-    return str(runs.sort_values([metric, "run_id"], ascending=[not higher, True])["run_id"].iloc[0])
+    runs = runs.sort_values([metric, "run_id"], ascending=[not higher, True])
+    places = zip(runs["scale"], runs["run_id"], strict=True)
+    here = [run_folder(results_dir, *place).model.exists() for place in places]
+    return str((runs[here] if any(here) else runs)["run_id"].iloc[0])

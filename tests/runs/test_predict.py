@@ -3,6 +3,7 @@
 import doctest
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -205,6 +206,20 @@ def test_missing_weights_name_the_command_that_trains_them(folder, tmp_path):
         if found is not None:  # a folder without weights
             ignored = shutil.ignore_patterns("model.safetensors*")
             shutil.copytree(folder.path, found, ignore=ignored)
+
+
+def test_the_best_run_is_one_with_weights(folder, tmp_path):
+    """A better one, of which only the record is here, is chosen if none has weights."""
+    copied = RunFolder(tmp_path / folder.path.relative_to(folder.path.parents[2]))
+    shutil.copytree(folder.path, copied.path)
+    mine = folder.read_record()
+    better = replace(mine, run_id="f" * 12, seed=9, metrics={"test/accuracy": 100.0})
+    records = tmp_path / "demo" / "records"
+    records.mkdir()
+    (records / f"{better.run_id}.json").write_text(better.to_json(), "utf-8")
+    assert loading.best_run(tmp_path, "test/accuracy", []) == folder.run_id
+    copied.remove_weights()
+    assert loading.best_run(tmp_path, "test/accuracy", []) == better.run_id
 
 
 def test_the_advice_for_removed_weights_trains_them(folder, tmp_path):
