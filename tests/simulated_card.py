@@ -166,7 +166,9 @@ def run(func, args, kwargs):
     if indexing and any(one.dtype == torch.bool for one in tensors(args[1])):
         wait("an index by a mask")
     if torch.are_deterministic_algorithms_enabled() and (
-        name in NOT_DETERMINISTIC or (name == "bincount" and len(given) > 1)
+        name in NOT_DETERMINISTIC
+        or (name == "bincount" and len(given) > 1)
+        or (name in ("cumsum", "cumsum_") and given[0].is_floating_point())
     ):
         raise RuntimeError(f"{name} has no deterministic implementation")
     if name in PRODUCTS and not given[0].is_floating_point():

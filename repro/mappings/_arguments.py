@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.nn.functional import pad
 
 
 def allowed_scores(scores: Tensor, mask: Tensor | None, dim: int) -> Tensor:
@@ -35,6 +36,21 @@ def allowed_scores(scores: Tensor, mask: Tensor | None, dim: int) -> Tensor:
 def to_last(tensor: Tensor, dim: int) -> Tensor:
     """Move the axis of the distributions to the end, where all algorithms expect it."""
     return tensor if dim in (-1, tensor.dim() - 1) else tensor.movedim(dim, -1)
+
+
+def prefix_sums(values: Tensor) -> Tensor:
+    """Return cumulative sums along the last axis.
+
+    On CUDA they are a scan by doubling: ``cumsum`` of floats has no deterministic implementation
+    there, and raises while deterministic ones are required, as in every run.
+    """
+    if not values.is_cuda:
+        return values.cumsum(-1)
+    step = 1
+    while step < values.size(-1):
+        values = values + pad(values[..., :-step], (step, 0))
+        step *= 2
+    return values
 
 
 def like_scores(rows: Tensor, scores: Tensor, dim: int) -> Tensor:

@@ -10,7 +10,7 @@ An entry is *full* if its upper bound is active.
 import torch
 from torch import Tensor
 
-from repro.mappings._arguments import in_double
+from repro.mappings._arguments import in_double, prefix_sums
 
 AT_ZERO, INTERIOR, AT_UPPER = 0, 1, 2
 """KKT status of an entry: at zero, strictly inside its bounds, at its upper bound."""
@@ -43,9 +43,9 @@ def box_projection(scores: Tensor, upper: Tensor, total: float | Tensor) -> tupl
     # The sum of the entries is piecewise linear in the threshold: as that decreases, an entry
     # becomes positive at x and full at x - u. These breakpoints are sorted and the sum accumulated.
     breakpoints, permutation = torch.cat([centered, centered - bound], -1).sort(-1, descending=True)
-    slope = (1.0 - 2.0 * (permutation >= scores.size(-1)).to(centered.dtype)).cumsum(-1)
+    slope = prefix_sums(1.0 - 2.0 * (permutation >= scores.size(-1)).to(centered.dtype))
     gaps = breakpoints[..., :-1] - breakpoints[..., 1:]
-    filled = (slope[..., :-1] * gaps).cumsum(-1)
+    filled = prefix_sums(slope[..., :-1] * gaps)
     filled = torch.cat([torch.zeros_like(limit * gaps[..., :1]), filled], -1)
     segment = ((filled < limit).sum(-1, keepdim=True) - 1).clamp_min_(0)
     missing = limit - filled.gather(-1, segment)
@@ -75,7 +75,7 @@ def bounded_softmax(scores: Tensor, upper: Tensor, total: float | Tensor) -> tup
     # below, which can add entries to the full ones but not remove any.
     key, permutation = (centered - upper.log()).sort(-1, descending=True)
     bounds = upper.gather(-1, permutation)
-    left = limit - (bounds.cumsum(-1) - bounds)
+    left = limit - (prefix_sums(bounds) - bounds)
     rest = centered.gather(-1, permutation).flip(-1).logcumsumexp(-1).flip(-1)
     full = left.clamp_min_(0.0).log_() + key - _FULL_MARGIN * torch.finfo(key.dtype).eps >= rest
     full = torch.zeros_like(full).scatter(-1, permutation, full) & (upper < torch.inf)
@@ -102,7 +102,7 @@ def _anchored(
     largest = torch.finfo(scores.dtype).max
     finite = scores.clamp(max=largest)
     points, permutation = finite.sort(-1, descending=True)
-    cumulative = upper.gather(-1, permutation).cumsum(-1)
+    cumulative = prefix_sums(upper.gather(-1, permutation))
     available = cumulative[..., -1:]
     total = torch.as_tensor(total, dtype=scores.dtype, device=scores.device)
     limit = torch.minimum(available, total)

@@ -23,6 +23,8 @@ import torch
 from torch import Tensor
 from torch.linalg import cholesky_ex, solve_triangular
 
+from repro.mappings._arguments import prefix_sums
+
 ITERATIONS = 60
 """Interior-point iterations; chains of 40 items, 20 tags and scores of 1e-4 take at most 25."""
 PRECISION = 1e-11
@@ -245,11 +247,11 @@ def paths(flow: Tensor, slots: int) -> tuple[Tensor, Tensor]:
             weights.unsqueeze(1)
             @ (last.unsqueeze(-1) == torch.arange(m, device=flow.device)).to(weights.dtype)
         ).squeeze(1)
-        before, size = (mass.cumsum(-1) - mass).gather(1, last), mass.gather(1, last)
-        ends = last + _share(weights.cumsum(-1) - before, size)
+        before, size = (prefix_sums(mass) - mass).gather(1, last), mass.gather(1, last)
+        ends = last + _share(prefix_sums(weights) - before, size)
         row = used[:, i].sum(-1, keepdim=True)
         cuts = torch.arange(m, device=flow.device).unsqueeze(-1)
-        cuts = (cuts + _share(used[:, i].cumsum(-1), row)).flatten(1)
+        cuts = (cuts + _share(prefix_sums(used[:, i]), row)).flatten(1)
         every = torch.cat((ends, cuts), -1).sort(-1).values
         width = every.diff(dim=-1, prepend=torch.zeros_like(every[:, :1]))
         middle = every - width / 2

@@ -9,7 +9,14 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from repro.mappings._arguments import allowed_scores, center, like_scores, positive, to_last
+from repro.mappings._arguments import (
+    allowed_scores,
+    center,
+    like_scores,
+    positive,
+    prefix_sums,
+    to_last,
+)
 from repro.mappings._entmax import apply_jacobian
 from repro.mappings._norm import SqPnormMax, jacobian_product
 from repro.mappings.modules import Entmax
@@ -102,11 +109,11 @@ def _by_sorting(scaled: Tensor, alpha: float) -> Tensor:
     # The threshold is at least -1, so entries can be clamped at -2 to keep sums finite.
     ordered = scaled.clamp(min=-2).sort(-1, descending=True).values
     ranks = torch.arange(1, scaled.size(-1) + 1, dtype=scaled.dtype, device=scaled.device)
-    mean = ordered.cumsum(-1) / ranks
+    mean = prefix_sums(ordered) / ranks
     if alpha == 2:
         thresholds = mean - 1 / ranks
     else:
-        squares = ranks * (ordered.square().cumsum(-1) / ranks - mean.square())
+        squares = ranks * (prefix_sums(ordered.square()) / ranks - mean.square())
         thresholds = mean - ((1 - squares).clamp(min=0) / ranks).sqrt()
     size = (ordered >= thresholds).sum(-1, keepdim=True).clamp(min=1)
     above = (scaled - thresholds.gather(-1, size - 1)).clamp(min=0)

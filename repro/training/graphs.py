@@ -11,11 +11,13 @@ Learning rates stay numbers in the optimizer, where schedules and checkpoints se
 of an update they are tensors, which the captured optimizer reads.
 """
 
+import gc
 import logging
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
@@ -43,6 +45,8 @@ class Graph(Generic[ResultsT]):
 
     def __init__(self, work: Callable[[], ResultsT], stream: Any, pool: Any) -> None:
         self._graph = torch.cuda.CUDAGraph()
+        collecting = gc.isenabled()
+        gc.disable()  # to destroy the graphs of an earlier task would end the capture
         try:
             with torch.cuda.graph(self._graph, pool=pool, stream=stream):
                 self._results = work()
@@ -50,6 +54,9 @@ class Graph(Generic[ResultsT]):
             raise RuntimeError(
                 f"training.graphs=auto: this cannot be captured; set training.graphs=off ({error})"
             ) from error
+        finally:
+            if collecting:
+                gc.enable()
 
     def replay(self) -> ResultsT:
         """Launch the work again; it reads and writes the same memory."""
@@ -67,9 +74,10 @@ class _Captured(Generic[ResultsT]):
         batch: Any,
         *place: Any,
     ) -> None:
-        self._batch, self._tally = batch, cast("dict[str, float]", tally)
+        mine = {name: one.clone() for name, one in vars(batch).items() if one is not None}
+        self._batch, self._tally = replace(batch, **mine), cast("dict[str, float]", tally)
         before = dict(self._tally)
-        self._graph = Graph(lambda: work(batch), *place)
+        self._graph = Graph(lambda: work(self._batch), *place)
         self._added = {key: value - before[key] for key, value in self._tally.items()}
         for key, value in before.items():  # nothing was computed yet
             self._tally[key] = value
@@ -109,7 +117,9 @@ class Replays(Generic[ResultsT]):
         if not self._padded or (padded := getattr(batch, "padded", None)) is None:
             return self._work(batch)
         batch = padded(STEP)
-        self._place = self._place or (torch.cuda.Stream(), torch.cuda.graph_pool_handle())
+        if not self._place:
+            gc.collect()  # a task and its replays refer to each other: so do those before this one
+            self._place = torch.cuda.Stream(), torch.cuda.graph_pool_handle()
         if not self._capturing:
             return self._eager(batch, watched=False)
         tensors = vars(batch).items()
@@ -204,7 +214,7 @@ def watch(work: Callable[[], ResultsT]) -> tuple[ResultsT, bool]:
             found = work()
     finally:
         torch.cuda.set_sync_debug_mode(before)
-    waits = [one for one in caught if "synchroniz" in str(one.message)]
+    waits = [one for one in caught if "called a synchronizing" in str(one.message)]
     for one in caught:
         if one not in waits:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)

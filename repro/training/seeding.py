@@ -28,8 +28,11 @@ def seed_everything(seed: int) -> None:
 
 
 def random_state() -> dict[str, Any]:
-    """Return the state of every generator that training draws from."""
-    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    """Return the state of every generator that training draws from.
+
+    A run on the CPU leaves a device of the machine alone: its generators take memory of it.
+    """
+    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
     return {"cpu": torch.get_rng_state(), "cuda": devices}
 
 

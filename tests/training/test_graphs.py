@@ -5,6 +5,7 @@ memory of the captured batch.
 """
 
 import copy
+import gc
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -73,7 +74,7 @@ def updates_of(task: Task[Any]) -> graphs.Updates:
     return updates(task, build_optimizer(config, task.model.parameters()), config)
 
 
-def cut(batch: Seq2SeqBatch, source: int) -> Seq2SeqBatch:
+def cut(source: int) -> Seq2SeqBatch:
     """A batch of one target length, and sources of a given length."""
     ids = torch.arange(4 * 12).view(4, 12) % 5 + 4
     lengths = torch.tensor([source, source - 1, source, 1])
@@ -102,6 +103,32 @@ def test_padding_changes_no_loss_and_no_gradient(name, root):
         torch.testing.assert_close(padded, plain, rtol=1e-5, atol=1e-6)
 
 
+def test_a_replay_leaves_the_batches_of_its_caller_alone(fake):
+    def total(batch):
+        return batch.source.sum() + batch.source_lengths.sum()
+
+    replays = graphs.Replays(total, torch.device("cpu"), wanted=True)
+    given = [cut(source) for source in (8, 8, 8, 8, 7)]
+    kept = copy.deepcopy(given)
+    assert [int(replays(one)) for one in given] == [int(total(one)) for one in kept]
+    assert fake.captured == 1
+    for one, before in zip(given, kept, strict=True):
+        for name, tensor in vars(before).items():
+            assert tensor is None or getattr(one, name).equal(tensor)
+
+
+def test_no_garbage_is_collected_during_a_capture(monkeypatch):
+    """An earlier graph that is destroyed then ends it: PyTorch's issue 161037."""
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", SimpleNamespace)
+    monkeypatch.setattr(torch.cuda, "graph", lambda *_, **__: nullcontext())
+    during = []
+    graphs.Graph(lambda: during.append(gc.isenabled()), None, None)
+    with pytest.raises(RuntimeError, match="graphs=off"):
+        graphs.Graph(lambda: during.append(1 / 0), None, None)
+    assert during == [False]
+    assert gc.isenabled()
+
+
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_replayed_updates_are_those_of_padded_batches(optimizer, root, fake):
     """Shapes share graphs by padding, rates may change, and dropout goes on drawing."""
@@ -114,7 +141,7 @@ def test_replayed_updates_are_those_of_padded_batches(optimizer, root, fake):
         take = updates(task, chosen, config)
         losses = []
         for step in range(14):
-            batch = cut(task.batches(0)[0], (5, 7, 8)[step % 3])
+            batch = cut((5, 7, 8)[step % 3])
             if step == 9:
                 chosen.param_groups[0]["lr"] *= 0.5
             work = take(batch) if graph else loop.update(task, chosen, batch.padded(4), 5.0)
@@ -129,13 +156,12 @@ def test_replayed_updates_are_those_of_padded_batches(optimizer, root, fake):
 def test_rare_shapes_and_shapes_beyond_the_limit_are_not_captured(root, fake, monkeypatch):
     task = built(MORPHOLOGY, root)
     take = updates_of(task)
-    batch = task.batches(0)[0]
     for source in (2, 6, 10) * graphs.EAGER:
-        take(cut(batch, source))
+        take(cut(source))
     assert fake.captured == 0
     monkeypatch.setattr(graphs, "MOST_GRAPHS", 2)
     for source in (2, 6, 10) * 2:
-        take(cut(batch, source))
+        take(cut(source))
     assert fake.captured == 2
 
 
@@ -173,7 +199,7 @@ def test_tasks_that_wait_for_the_host_are_not_captured(root, fake, monkeypatch):
     task = built(MORPHOLOGY, root)
     take = updates_of(task)
     for _ in range(6):
-        take(cut(task.batches(0)[0], 5))
+        take(cut(5))
     assert fake.captured == 0
     assert len(streams) == 6  # all updates are on one stream
 
@@ -205,7 +231,7 @@ def test_without_graphs_batches_are_not_padded(root, fake):
     seen: list[tuple[int, ...]] = []
     whole = task.loss
     task.loss = lambda batch: (seen.append(batch.source.shape), whole(batch))[1]  # type: ignore
-    updates_of(task)(cut(task.batches(0)[0], 5))
+    updates_of(task)(cut(5))
     assert seen == [(4, 5)]
     assert fake.captured == 0
 
