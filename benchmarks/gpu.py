@@ -46,8 +46,8 @@ ROWS = ("softmax", "sparsemax", "csoftmax (c = 0.2)", "csparsemax (c = 0.2)")
 _PARALLEL = ("-p", "no:benchmark", "-n", str(min(14, max(1, (os.cpu_count() or 1) - 2))))
 _VALIDATIONS = 1.25
 """Time of a training divided by that of its updates."""
-_GRACE = 30.0
-"""Seconds in which a stopped command writes its checkpoint."""
+_GRACE = 75.0
+"""Seconds in which a stopped command writes its checkpoint, and an MPS daemon ends (30 at most)."""
 
 Run = Callable[[Sequence[str], float, Path], int | None]
 """Runs a command with a limit in seconds and a log; returns its status, None if it was stopped."""

@@ -66,7 +66,8 @@ _PATIENCE = 600
 class Runner:
     """Model in training, with seconds and number of target symbols of its timed updates.
 
-    Its training has the schedule and the validations of a run in the first ``epochs``.
+    Its training has the schedule and the validations of a run in the first ``epochs``. Updates that
+    capture a graph count for no speed: a training has few of them.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Runner:
         self.task.model.train()
         self.seconds: list[float] = []
         self.symbols: list[int] = []
+        self.counted: list[bool] = []
 
     def update(self, batch: Any, clock: Clock | None) -> None:
         """Update the parameters on a batch; record its time and its symbols if there is a clock."""
@@ -100,29 +102,40 @@ class Runner:
         if clock is None:
             work()
         else:
+            before = self.take.captured
             self.seconds.append(clock(work))
             self.symbols.append(int(covered[0]))
+            self.counted.append(self.take.captured == before)
+
+    def _totals(self, part: slice = slice(None)) -> tuple[float, int, int]:
+        """Return seconds, symbols and number of the timed updates that count."""
+        seconds, symbols = (
+            sum(itertools.compress(one[part], self.counted[part]))
+            for one in (self.seconds, self.symbols)
+        )
+        return seconds, int(symbols), sum(self.counted[part])
 
     def rates(self, repetitions: int) -> list[float]:
         """Return the symbols per second of each of several equal parts of the timed updates."""
         size = len(self.seconds) // repetitions
-        parts = [slice(n * size, (n + 1) * size) for n in range(repetitions)]
-        return [sum(self.symbols[part]) / sum(self.seconds[part]) for part in parts]
+        totals = (self._totals(slice(n * size, (n + 1) * size)) for n in range(repetitions))
+        return [symbols / seconds for seconds, symbols, _ in totals]
 
     def line(self, first: "Runner") -> str:
         """Return symbols per second, and the median over updates of the speed beside ``first``."""
         times = median(b / a for a, b in zip(self.seconds, first.seconds, strict=True))
-        rate, middle = sum(self.symbols) / sum(self.seconds), 1000 * median(self.seconds)
+        seconds, symbols, _ = self._totals()
+        rate, middle = symbols / seconds, 1000 * median(self.seconds)
         return f"| `{self.name}` | {rate:,.0f} | {middle:.1f} | {times:.3f} |"
 
     def speed(self) -> dict[str, Any]:
         """Return the speed as JSON values, with the number of updates of a whole training."""
-        training, seconds = self.config.training, sum(self.seconds)
+        training, (seconds, symbols, count) = self.config.training, self._totals()
         epochs = training.max_epochs and training.max_epochs * len(self.task.batches(0))
         return {
             "settings": self.name,
-            "symbols_per_second": sum(self.symbols) / seconds,
-            "updates_per_second": len(self.seconds) / seconds,
+            "symbols_per_second": symbols / seconds,
+            "updates_per_second": count / seconds,
             "updates": min(most for most in (training.max_steps, epochs) if most),
         }
 
@@ -159,11 +172,15 @@ def train(
     settings: Sequence[str], before: int, timed: int, barrier: Any, report: Callable[[float], Any]
 ) -> None:
     """Train alone for a while, then beside the other processes; report updates per second."""
-    runner = Runner("", compose_run([*settings]))
-    stream = _batches(runner.task)
-    for batch in itertools.islice(stream, before):
-        runner.update(batch, None)
-    _synchronize()
+    try:
+        runner = Runner("", compose_run([*settings]))
+        stream = _batches(runner.task)
+        for batch in itertools.islice(stream, before):
+            runner.update(batch, None)
+        _synchronize()
+    except BaseException:  # the others need not wait for this one
+        barrier.abort()
+        raise
     barrier.wait()
     started = time.perf_counter()
     for batch in itertools.islice(stream, timed):

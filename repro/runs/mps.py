@@ -2,7 +2,9 @@
 
 import logging
 import os
+import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
@@ -12,6 +14,8 @@ _CONTROL = "nvidia-cuda-mps-control"
 _PLACES = ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY")
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _SECONDS = 30.0
+_PROBE = "import torch; torch.zeros(1, device='cuda')"
+"""Starts the server, which the daemon does not do before the first process asks for it."""
 
 
 @contextmanager
@@ -19,8 +23,9 @@ def shared_card() -> Iterator[None]:
     """Let processes started in the block compute on the card at the same time.
 
     A daemon of their own serves them from a temporary folder; it ends with the block. One that the
-    environment names already is used as it is. Without a daemon they share the card all the same,
-    in time slices, and the log says so.
+    environment names already is used as it is. Without a daemon, or if its server does not start,
+    so that processes would find no card, they share the card all the same, in time slices, and the
+    log says so.
 
     The daemon numbers the cards of ``CUDA_VISIBLE_DEVICES`` anew. Processes that had this variable
     as well would look for a second card among the only one, and find none.
@@ -31,12 +36,16 @@ def shared_card() -> Iterator[None]:
     # The daemon may still write to its folder while that is removed.
     with TemporaryDirectory(prefix="repro-mps-", ignore_cleanup_errors=True) as folder:
         places = dict.fromkeys(_PLACES, folder)
-        reason = _control(["-d"], "", places)
+        reason = _call([_CONTROL, "-d"], "", places)
+        visible = os.environ.pop(_VISIBLE, None)
+        if reason is None and (reason := _call([sys.executable, "-c", _PROBE], "", places)):
+            _call([_CONTROL], "quit\n", places)
         if reason is not None:
+            if visible is not None:
+                os.environ[_VISIBLE] = visible
             _log.warning("no MPS, so that runs take turns on the card: %s", reason)
             yield
             return
-        visible = os.environ.pop(_VISIBLE, None)
         os.environ.update(places)
         try:
             yield
@@ -45,19 +54,19 @@ def shared_card() -> Iterator[None]:
                 del os.environ[name]
             if visible is not None:
                 os.environ[_VISIBLE] = visible
-            if (reason := _control([], "quit\n", places)) is not None:
+            if (reason := _call([_CONTROL], "quit\n", places)) is not None:
                 _log.warning("the MPS daemon of %s did not end: %s", folder, reason)
 
 
-def _control(arguments: list[str], commands: str, places: dict[str, str]) -> str | None:
-    """Call the control program of MPS; return why that failed, or None."""
+def _call(command: list[str], text: str, places: dict[str, str]) -> str | None:
+    """Run a command with a text as its input; return why that failed, or None."""
     try:
         # A session of its own: Ctrl-C is for the runs, which write checkpoints on the card's data.
         done = subprocess.run(
-            [_CONTROL, *arguments], input=commands, env=os.environ | places, text=True,
+            command, input=text, env=os.environ | places, text=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_SECONDS,
             start_new_session=True,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    return f"{_CONTROL} ended with status {done.returncode}" if done.returncode else None
+    return f"{shlex.join(command)} ended with status {done.returncode}" if done.returncode else None

@@ -131,6 +131,11 @@ class Replays(Generic[ResultsT]):
             self._graphs[shape] = _Captured(self._work, self._tally, batch, *self._place)
         return self._graphs[shape](batch)
 
+    @property
+    def captured(self) -> int:
+        """Number of graphs, each of which took the time of several updates."""
+        return len(self._graphs)
+
     def _eager(self, batch: Any, watched: bool) -> ResultsT:
         """Do the work on the stream of captures, which has work space of its own.
 

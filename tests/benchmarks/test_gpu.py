@@ -303,6 +303,7 @@ def test_one_call_leaves_page_and_archive(card_of_fakes, tmp_path, monkeypatch):
 def test_the_speed_of_a_training_counts_its_updates():
     runner = object.__new__(Runner)
     runner.name, runner.seconds, runner.symbols = "a", [0.5, 1.5], [10, 30]
+    runner.counted = [True, True]
     runner.task = SimpleNamespace(batches=lambda epoch: range(7))
     for steps, epochs, updates in ((None, 3, 21), (20, 3, 20), (20, None, 20)):
         training = SimpleNamespace(max_steps=steps, max_epochs=epochs)

@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks import training
 from benchmarks.training import main
+from repro.config.compose import compose_run
 from repro.config.schema import TrainingConfig
 from repro.errors import UserError
 from repro.results.layout import speeds_path
@@ -82,6 +83,32 @@ def test_a_process_waits_for_the_others_and_reports_its_speed(tmp_path):
     training.train(settings, 1, 2, barrier, rates.append)
     assert waited == [0]
     assert rates[0] > 0
+
+
+def test_a_process_that_fails_does_not_let_the_others_wait(tmp_path):
+    aborted, settings = list[int](), ["task=morphology", "data.corpus=none", "hardware=cpu"]
+    barrier = SimpleNamespace(abort=lambda: aborted.append(1))
+    with pytest.raises(UserError):
+        training.train([*settings, f"results_dir={tmp_path}"], 1, 2, barrier, print)
+    assert aborted == [1]
+
+
+def test_updates_that_capture_a_graph_count_for_no_speed(tmp_path):
+    config = compose_run(["task=snli", "hardware=cpu", f"results_dir={tmp_path}"])
+    runner, captured = training.Runner("", config), iter([0, 0, 0, 1, 1, 1])  # the second captures
+    seconds = iter([1.0, 100.0, 3.0])
+
+    class Take:
+        captured = property(lambda _: next(captured))
+
+        def __call__(self, batch: Any) -> tuple[Tensor, Tensor]:
+            return torch.tensor(0.0), torch.tensor(4)
+
+    runner.take = Take()
+    for _ in range(3):
+        runner.update(None, lambda work: (work(), next(seconds))[1])
+    assert runner.rates(1) == [2.0]
+    assert runner.speed()["updates_per_second"] == 0.5
 
 
 def test_a_card_compares_graphs_with_single_operators(monkeypatch):

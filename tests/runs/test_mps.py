@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from repro.runs import local
+from repro.runs import local, mps
 from repro.runs.mps import shared_card
 
 PIPE, VISIBLE = "CUDA_MPS_PIPE_DIRECTORY", "CUDA_VISIBLE_DEVICES"
@@ -27,6 +27,7 @@ def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program.write_text(f"#!/bin/sh\n{call}\n{seen}\ntest ! -e {tmp_path}/broken\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(mps, "_PROBE", "")
     return log
 
 
@@ -77,6 +78,17 @@ def test_without_a_daemon_runs_go_on(broken, control, monkeypatch, caplog):
         monkeypatch.setenv("PATH", str(control.parent / "nowhere"))
     with shared_card():
         assert PIPE not in os.environ
+    assert len(caplog.messages) == 1
+
+
+def test_a_daemon_whose_server_finds_no_card_is_ended(control, monkeypatch, caplog):
+    """Else no run would find the card, and those with hardware=auto would take the processor."""
+    monkeypatch.setattr(mps, "_PROBE", f"import os; exit(int('{PIPE}' in os.environ))")
+    monkeypatch.setenv(VISIBLE, "1")
+    with shared_card():
+        assert PIPE not in os.environ
+        assert os.environ[VISIBLE] == "1"
+    assert [line.split()[0] for line in control.read_text().splitlines()] == ["-d", "quit"]
     assert len(caplog.messages) == 1
 
 
