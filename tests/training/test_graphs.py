@@ -117,16 +117,21 @@ def test_a_replay_leaves_the_batches_of_its_caller_alone(fake):
             assert tensor is None or getattr(one, name).equal(tensor)
 
 
-def test_no_garbage_is_collected_during_a_capture(monkeypatch):
+@pytest.mark.parametrize("enabled", [True, False])
+def test_no_garbage_is_collected_during_a_capture(enabled, monkeypatch):
     """An earlier graph that is destroyed then ends it: PyTorch's issue 161037."""
     monkeypatch.setattr(torch.cuda, "CUDAGraph", SimpleNamespace)
     monkeypatch.setattr(torch.cuda, "graph", lambda *_, **__: nullcontext())
-    during = []
-    graphs.Graph(lambda: during.append(gc.isenabled()), None, None)
-    with pytest.raises(RuntimeError, match="graphs=off"):
-        graphs.Graph(lambda: during.append(1 / 0), None, None)
-    assert during == [False]
-    assert gc.isenabled()
+    during, before = [], gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        graphs.Graph(lambda: during.append(gc.isenabled()), None, None)
+        with pytest.raises(RuntimeError, match="graphs=off"):
+            graphs.Graph(lambda: during.append(1 / 0), None, None)
+        assert during == [False]
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
