@@ -1,11 +1,12 @@
 """What needs a GPU, in the time that there is: ``make gpu MINUTES=25 ARGS="data_dir=…"``.
 
-In this order: CUDA tests; the benchmark of mappings and losses; a demo run of each task on the card
-and on the CPU; the speed of training; runs of the papers' protocols (Peters et al. 2019, Table 1;
-Malaviya et al. 2018, Table 1, on Multi30k). A step begins only if its estimate fits into the time
-that is left. What was stopped, failed or had no time comes next time: ``results/gpu`` keeps the
-state, and trainings continue from their checkpoints. Every call rewrites ``docs/gpu.md`` and packs
-``results/gpu.tgz``: records, statistics and tables, without weights.
+In this order: CUDA tests; the speed of training; the benchmark of mappings and losses; a demo run
+of each task on the card and on the CPU; runs of the papers' protocols (Peters et al. 2019, Table 1;
+Malaviya et al. 2018, Table 1, on Multi30k), side by side. A step begins only if its estimate fits
+into the time that is left; trainings take what is left. What was stopped, failed or had no time
+comes next time: ``results/gpu`` keeps the state, and trainings continue from their checkpoints.
+Every call rewrites ``docs/gpu.md`` and packs ``results/gpu.tgz``: records, statistics and tables,
+without weights.
 """
 
 import argparse
@@ -25,27 +26,40 @@ from typing import Any
 import torch
 
 from benchmarks.__main__ import UNMEASURED
-from benchmarks.gpu_report import Report, read_json, scale_of
-from benchmarks.training import JOEYNMT
+from benchmarks.gpu_report import Report, read_json, with_graphs
+from benchmarks.training import EAGER_AND_GRAPH, JOEYNMT
 from repro.atomic import atomic_write_json
 from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
-from repro.config.identity import changes_numbers
-from repro.config.planning import PlannedRun, plan_runs
+from repro.config.planning import Cells, PlannedRun, plan_artefacts
 from repro.errors import UserError
-from repro.results import list_runs
 from repro.runs.environment import source_commit
 
 ROOT = Path(__file__).resolve().parents[1]
 TASKS = ("snli", "nmt", "summarization", "morphology", "parsing", "nli_alignment")
-FIRST_CELLS = ("1 / 1", "1.5 / 1.5", "2 / 1.5")
+TESTS = {"updates": ("tests/models", "tests/training"), "tasks": ("tests/tasks",)}
+"""Folders of CUDA tests by step; all others are the tests of kernels."""
+TIMED = (
+    ("snli", "demo"), ("snli", "full"), ("parsing", "demo"), ("parsing", "full"),
+    ("summarization", "demo"), ("nli_alignment", "demo"),
+)  # fmt: skip
+"""Task and scale of updates that are timed on the card and on one thread of the CPU."""
+_FIRST = ("1 / 1", "1.5 / 1.5", "2 / 1.5")
 """Cells of Peters et al. (2019), Table 1, that are trained first: output α / attention α."""
-ROWS = ("softmax", "sparsemax", "csoftmax (c = 0.2)", "csparsemax (c = 0.2)")
-"""Rows of Malaviya et al. (2018), Table 1; the speed of the first two stands for all."""
+_ROWS = ("softmax", "sparsemax", "csoftmax (c = 0.2)", "csparsemax (c = 0.2)")
+TRAININGS: dict[str, tuple[str, str, Cells]] = {
+    "medium-first": ("peters2019/table1", "full", Cells(_FIRST, ["medium (avg.)"])),
+    "medium": ("peters2019/table1", "full", Cells(None, ["medium (avg.)"])),
+    "high-first": ("peters2019/table1", "full", Cells(_FIRST, ["high (avg.)"])),
+    "high": ("peters2019/table1", "full", Cells(None, ["high (avg.)"])),
+    "translation": ("malaviya2018/table1", "subset", Cells(_ROWS, ["De-En BLEU"])),
+}
+"""Artefact, scale and cells of each step of training."""
+_PYTHON = (sys.executable, "-m")
+# A kernel that fails is an error here; in runs PyTorch code replaces it.
+_STRICT = ("env", "REPRO_KERNELS=require", *_PYTHON)
 # The warning of pytest-benchmark about several processes would be an error.
 _PARALLEL = ("-p", "no:benchmark", "-n", str(min(14, max(1, (os.cpu_count() or 1) - 2))))
-_VALIDATIONS = 1.25
-"""Time of a training divided by that of its updates."""
 _GRACE = 75.0
 """Seconds in which a stopped command writes its checkpoint, and an MPS daemon ends (30 at most)."""
 
@@ -60,19 +74,15 @@ class Step:
     Attributes:
         name: key of its state, name of its log and its files.
         command: the command line.
-        seconds: estimated time; of a training, that beside its epochs.
-        speed: of a training, the step that measures its speed and counts its updates.
+        seconds: estimated time; of trainings, the time in which they begin.
         runs: runs of the command, for the page.
-        repeated: of a training, the command in its record.
         known: statuses after which the outcome is known and the step is not repeated.
     """
 
     name: str
     command: tuple[str, ...]
     seconds: float
-    speed: str = ""
     runs: tuple[PlannedRun, ...] = ()
-    repeated: str = ""
     known: tuple[int, ...] = (0,)
 
 
@@ -83,73 +93,72 @@ def plan(settings: Sequence[str], folder: Path) -> list[Step]:
         settings: settings of every run.
         folder: the folder of states, logs and results.
     """
-    python, cuda = (sys.executable, "-m"), ("hardware=cuda", f"results_dir={folder}")
-    # A kernel that fails is an error here; in runs PyTorch code replaces it.
-    strict, junit = ("env", "REPRO_KERNELS=require", *python), f"--junitxml={folder}/tests.xml"
-    tests = (*strict, "pytest", "-q", "-m", "gpu", *_PARALLEL, junit, "tests")
-    timed = (*strict, "benchmarks", "--device=cuda", "--tested", f"--output={folder}/benchmark")
-    demo = (*python, "repro", "run", "-m", f"task={','.join(TASKS)}", "scale=demo", "seed=1")
-    side_by_side = f"hydra.launcher.parallel_runs={len(TASKS)}"
-    on_cpu = ("hardware=cpu", f"results_dir={folder}/cpu")
+    timed = ("benchmarks", "--device=cuda", "--tested", f"--output={folder}/benchmark")
+    demo = ("repro", "run", "-m", f"task={','.join(TASKS)}", "scale=demo", "seed=1")
+    together = f"hydra.launcher.parallel_runs={len(TASKS)}"
+    on_card = (*with_graphs(settings), "hardware=cuda", f"results_dir={folder}")
+    on_cpu = (*settings, "hardware=cpu", f"results_dir={folder}/cpu")
     demo_runs = (PlannedRun("demo", task, "", 1, (f"task={task}", "scale=demo")) for task in TASKS)
-    steps = [
-        Step("tests", tests, 300, known=(0, 1)),
-        Step("benchmark", timed, 240, known=(0, UNMEASURED)),
-        Step("demo", (*demo, *settings, *cuda, side_by_side), 180, runs=(*demo_runs,)),
-        Step("demo-cpu", (*demo, *settings, *on_cpu, side_by_side), 120),
+    return [
+        *_tests(folder),
+        *_speeds(settings, folder),
+        Step("benchmark", (*_STRICT, *timed), 240, known=(0, UNMEASURED)),
+        Step("demo", (*_PYTHON, *demo, *on_card, together), 180, runs=(*demo_runs,)),
+        Step("demo-cpu", (*_PYTHON, *demo, *on_cpu, together), 120),
+        *_trainings(on_card),
     ]
-    inflection = [
-        run
-        for run in plan_runs(load_experiment("peters2019/table1"), "full")
-        if run.column.endswith("(avg.)")
-    ]
-    medium, high = (
-        sorted(
-            (run for run in inflection if run.column.startswith(setting)),
-            key=lambda run: run.row not in FIRST_CELLS,  # stable
-        )
-        for setting in ("medium", "high")
-    )
-    translation = [
-        run
-        for run in plan_runs(load_experiment("malaviya2018/table1"), "subset")
-        if run.row in ROWS and run.column == "De-En BLEU"
-    ]
-    groups = {"medium": medium, "high": high, "translation": translation}
-    for name, runs in groups.items():
-        rows = [run for run in runs if run.seed == 1 and run.row in (*FIRST_CELLS[:2], *ROWS[:2])]
-        options = (word for run in rows for word in ("--row", shlex.join(run.overrides)))
-        output = ("--output", f"{folder}/speed-{name}.json")
-        command = (*python, "benchmarks.training", *settings, "hardware=cuda", *options, *output)
-        steps.append(Step(f"speed-{name}", command, 180))
-    if find_spec(JOEYNMT):
-        row, output = shlex.join(medium[0].overrides), f"{folder}/speed-{JOEYNMT}.json"
-        beside = ("--row", row, "--row", f"{JOEYNMT} {row}", "--output", output)
-        command = (*python, "benchmarks.training", *settings, "hardware=cuda", *beside)
-        steps.append(Step(f"speed-{JOEYNMT}", command, 60))
-    for name, runs in groups.items():
-        for run in runs:
-            overrides = (*run.overrides, *settings)
-            command = (*python, "repro", "run", *overrides, *cuda)
-            repeated = shlex.join(["repro", "run", *filter(changes_numbers, overrides)])
-            label = f"{name} {run.row} seed {run.seed}".replace(" / ", "-")
-            steps.append(Step(label, command, 60, f"speed-{name}", (run,), repeated))
-    return steps
 
 
-def estimate(step: Step, folder: Path) -> float | None:
-    """Return the seconds that a step takes; None if the speed of its training is not known."""
-    if not step.speed:
-        return step.seconds
-    speeds = read_json(folder / f"{step.speed}.json", [])
-    if not speeds:
-        return None
-    left = 1.0
-    for one in list_runs(folder, scale_of(step.runs[0])):
-        if read_json(one.environment, {}).get("command") == step.repeated:
-            left = 0.0 if one.status == "done" else 1 - read_json(one.progress, {}).get("share", 0)
-    longest = max(speed["updates"] / speed["updates_per_second"] for speed in speeds)
-    return step.seconds + _VALIDATIONS * longest * left
+def _tests(folder: Path) -> Iterator[Step]:
+    """Yield the CUDA tests, with an error where a kernel fails."""
+    others = [f"--ignore={one}" for paths in TESTS.values() for one in paths]
+    for name, paths in {**TESTS, "kernels": ("tests", *others)}.items():
+        junit = f"--junitxml={folder}/tests-{name}.xml"
+        command = (*_STRICT, "pytest", "-q", "-m", "gpu", *_PARALLEL, junit, *paths)
+        yield Step(f"tests-{name}", command, 200, known=(0, 1))
+
+
+def _speeds(settings: Sequence[str], folder: Path) -> Iterator[Step]:
+    """Yield the timings of updates; those of inflection and translation have a peer."""
+    eager, graphs = EAGER_AND_GRAPH
+    peer = [JOEYNMT] if find_spec(JOEYNMT) else []
+
+    def step(name: str, run: Sequence[str], *options: str, rows: Sequence[str]) -> Step:
+        given = (word for row in rows for word in ("--row", row))
+        output = f"--output={folder}/speed-{name}.json"
+        command = (*_PYTHON, "benchmarks.training", *run, *settings, *given, *options, output)
+        return Step(f"speed-{name}", command, 120)
+
+    on_card = (eager, *peer, graphs)
+    (inflection, *_) = _runs("peters2019/table1", "full", Cells(_FIRST[1:2], ["medium (avg.)"]))
+    run = (*inflection.overrides, "hardware=cuda")
+    yield step("inflection", run, "--processes", "1", "8", "12", rows=on_card)
+    (translation, *_) = _runs("malaviya2018/table1", "subset", Cells(_ROWS[1:2], ["De-En BLEU"]))
+    yield step("translation", (*translation.overrides, "hardware=cuda"), rows=on_card)
+    fewer = ("--before=100", "--updates=20")
+    for task, scale in TIMED:
+        run = (f"task={task}", f"scale={scale}")
+        yield step(f"{task}-{scale}", (*run, "hardware=cuda"), *fewer, rows=EAGER_AND_GRAPH)
+        one_thread = ("hardware.threads=1",)
+        yield step(f"{task}-{scale}-cpu", (*run, "hardware=cpu"), *fewer, rows=one_thread)
+
+
+def _trainings(settings: Sequence[str]) -> Iterator[Step]:
+    """Yield the runs of the papers' protocols; those of a step train side by side."""
+    for name, (experiment, scale, cells) in TRAININGS.items():
+        chosen = [
+            f"--{option}={','.join(labels)}"
+            for option, labels in cells._asdict().items()
+            if labels is not None
+        ]
+        run = (experiment, f"scale={scale}", *settings, "hardware.parallel_runs=0", *chosen)
+        runs = _runs(experiment, scale, cells)
+        yield Step(name, (*_PYTHON, "repro", "reproduce", *run), 60, runs)
+
+
+def _runs(experiment: str, scale: str, cells: Cells) -> tuple[PlannedRun, ...]:
+    (runs,) = plan_artefacts([load_experiment(experiment)], scale, cells).values()
+    return (*runs,)
 
 
 def work(
@@ -175,11 +184,10 @@ def work(
         state = states.get(step.name, {"seconds": 0.0})
         if state.get("state") == "done" and (step.runs or state["where"] == where):
             continue
-        needed, start = estimate(step, folder), clock()
-        if needed is None or needed > end - start:
-            time_needed = "unknown" if needed is None else f"{needed / 60:.0f} minutes"
-            text = f"{step.name}: not begun: {time_needed}, {(end - start) / 60:.0f} minutes left"
-            print(text, flush=True)
+        start = clock()
+        if step.seconds > end - start:
+            times = f"{step.seconds / 60:.0f} minutes, {(end - start) / 60:.0f} left"
+            print(f"{step.name}: not begun: {times}", flush=True)
             continue
         print(f"{step.name}: {shlex.join(step.command)}", flush=True)
         log = folder / "logs" / f"{step.name}.log"

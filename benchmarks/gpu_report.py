@@ -38,7 +38,7 @@ class Report:
         folder: folder of the steps, and results folder of the runs on the card.
         results: results folder with records of CPU runs at other scales than demo.
         runs: runs of the plan.
-        settings: settings of every run.
+        settings: settings of every run; those on the card have graphs besides.
     """
 
     folder: Path
@@ -51,7 +51,7 @@ class Report:
         device = torch.device("cuda")
         sections = {
             "Steps": _steps(states),
-            "Tests": _tests(states, self.folder / "tests.xml"),
+            "Tests": self._tests(states),
             "Kernels": self._kernels(bytes_per_second(torch.cuda.get_device_properties(device))),
             "Training": self._training(),
             "Runs": self._runs(),
@@ -59,6 +59,24 @@ class Report:
         parts = ["# Results on a GPU", f"Written by `make gpu`. {describe_machine(device).text}."]
         parts += [f"## {title}\n\n" + "\n".join(lines) for title, lines in sections.items()]
         atomic_write_text(page, "\n\n".join(parts) + "\n")
+
+    def _tests(self, states: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+        """Yield the numbers of tests that passed, failed and were skipped, and which failed."""
+        for step, state in states.items():
+            path = self.folder / f"{step}.xml"
+            if state["state"] != "done" or not path.exists():
+                continue
+            suites = list(ElementTree.parse(path).getroot().iter("testsuite"))
+            keys = ("tests", "failures", "errors", "skipped")
+            tests, failures, errors, skipped = (
+                sum(int(suite.get(key, 0)) for suite in suites) for key in keys
+            )
+            failed = failures + errors
+            passed = tests - failed - skipped
+            yield f"- {step}: {passed} passed, {failed} failed, {skipped} skipped."
+            for case in (case for suite in suites for case in suite.iter("testcase")):
+                if case.find("failure") is not None or case.find("error") is not None:
+                    yield f"  - `{case.get('classname')}::{case.get('name')}`"
 
     def _kernels(self, peak: float | None) -> Iterator[str]:
         yield "The bandwidth is that of one read and one write of the array in a forward pass."
@@ -78,24 +96,32 @@ class Report:
                 yield f"| {one['row']} | {one['shape']} | {1e6 * seconds:.1f} | {moved} | {both} |"
 
     def _training(self) -> Iterator[str]:
-        yield "| settings | symbols/s | ms of an update | updates of a run |"
-        yield "|:---|---:|---:|---:|"
-        for path in sorted(self.folder.glob("speed-*.json")):
-            for one in read_json(path, []):
+        yield "| step | settings | symbols/s | ms of an update | updates of a run |"
+        yield "|:---|:---|---:|---:|---:|"
+        speeds = {path.stem: read_json(path, {}) for path in self.folder.glob("speed-*.json")}
+        for step, found in sorted(speeds.items()):
+            for one in found["rows"]:
                 speed, updates = one["symbols_per_second"], 1000 / one["updates_per_second"]
                 figures = f"{speed:,.0f} | {updates:.1f} | {one['updates']:,}"
-                yield f"| `{one['settings']}` | {figures} |"
+                yield f"| {step} | `{one['settings']}` | {figures} |"
+        for step, found in sorted(speeds.items()):
+            for count, rate in found["processes"].items():
+                yield f"\n{step}, {count} side by side: {rate:,.0f} updates/s."
 
     def _runs(self) -> Iterator[str]:
         yield "Means over the seeds of the test set.\n"
         yield "| run | metric | on the card | on a CPU | finished of planned |"
         yield "|:---|:---|---:|---:|---:|"
-        extra = dict.fromkeys((run.experiment for run in self.runs), self.settings)
-        cpu = {"demo": self.folder / "cpu"}
+        names, cpu = {run.experiment for run in self.runs}, {"demo": self.folder / "cpu"}
         archives = {
-            scale: [Archive(place, scale, extra) for place in (self.folder, own)]
+            scale: [
+                Archive(place, scale, dict.fromkeys(names, settings))
+                for place, settings in (
+                    (self.folder, with_graphs(self.settings)),
+                    (cpu.get(scale, self.results), self.settings),
+                )
+            ]
             for scale in dict.fromkeys(map(scale_of, self.runs))
-            for own in [cpu.get(scale, self.results)]
         }
         for name in dict.fromkeys((run.experiment, run.column, run.row) for run in self.runs):
             runs = [run for run in self.runs if (run.experiment, run.column, run.row) == name]
@@ -144,19 +170,10 @@ def _steps(states: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         yield f"| {name} | {one['state']} | {one['seconds'] / 60:.1f} | {one['where']} |"
 
 
-def _tests(states: Mapping[str, Mapping[str, Any]], path: Path) -> Iterator[str]:
-    """Yield the numbers of tests that passed, failed and were skipped, and which failed."""
-    if states.get("tests", {}).get("state") != "done" or not path.exists():
-        yield "The CUDA tests have not ended yet."
-        return
-    suites = list(ElementTree.parse(path).getroot().iter("testsuite"))
-    keys = ("tests", "failures", "errors", "skipped")
-    tests, failures, errors, skipped = (sum(int(s.get(key, 0)) for s in suites) for key in keys)
-    failed = failures + errors
-    yield f"{tests - failed - skipped} passed, {failed} failed, {skipped} skipped."
-    for case in (case for suite in suites for case in suite.iter("testcase")):
-        if case.find("failure") is not None or case.find("error") is not None:
-            yield f"\n- `{case.get('classname')}::{case.get('name')}`"
+def with_graphs(settings: Sequence[str]) -> Sequence[str]:
+    """Return the settings of runs on the card: by graphs, unless they say otherwise."""
+    named = any(one.startswith("training.graphs=") for one in settings)
+    return settings if named else (*settings, "training.graphs=auto")
 
 
 def bytes_per_second(properties: Any) -> float | None:

@@ -254,6 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"benchmarks.training: {error}", file=sys.stderr)
         return 2
     device = next(runners[0].task.model.parameters()).device
+    together = dict[int, float]()
     clock = processor_seconds if parsed.processor_time else clock_for(device)
     text = describe_machine(device).text + ", processor time" * parsed.processor_time
     measure(runners, parsed.before, parsed.updates * parsed.repetitions, clock)
@@ -271,9 +272,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for count in parsed.processes:
         given = [*parsed.settings, *_words(settings[-1])]
         rate = throughput(given, count, parsed.before, parsed.updates * parsed.repetitions)
+        together[count] = rate
         print(f"| {count} | {rate:,.0f} |", flush=True)
     if parsed.output:
-        speeds = [runner.speed() for runner in runners]
+        speeds = {"rows": [runner.speed() for runner in runners], "processes": together}
         atomic_write_text(parsed.output, json.dumps(speeds, indent=1))
     if parsed.record is not None:
         rates = [runner.rates(parsed.repetitions) for runner in runners]

@@ -250,6 +250,7 @@ def _names(text: str) -> list[str]:
 
 
 _JSON = _argument("--json", "print JSON (docs/scripting.md)")
+_ROWS = _argument("--rows", "only these rows, as for columns", type=_names)
 _COLUMNS = _argument("--columns", "only these columns, separated by commas; quote a name that "
                      "contains a comma", type=_names)  # fmt: skip
 
@@ -259,6 +260,7 @@ _COLUMNS = _argument("--columns", "only these columns, separated by commas; quot
 @_argument("--list", "list the artefacts and stop")
 @_argument("--fresh", "repeat runs of earlier versions")
 @_argument("--yes", "do not ask before everything is run")
+@_ROWS
 @_COLUMNS
 @_settings("ARTEFACT|PAPER|KEY=VALUE", "for example peters2019/table1, or peters2019; "
            "default: all. scale (default demo), and any override, hydra/launcher=... "
@@ -272,24 +274,26 @@ def reproduce(parsed: argparse.Namespace) -> int:
             print(f"{name:24} {load_experiment(name).title}")
         return 0
     names, scale, overrides = _chosen(parsed.settings)
-    columns = parsed.columns
 
+    from repro.config.planning import Cells
     from repro.runs.reproduce import reproduce
     from repro.runs.summary import print_failures
+
+    cells = Cells(parsed.rows, parsed.columns)
 
     if not (_parted(parsed.settings)[0] or parsed.dry_run or parsed.yes):
         if not sys.stdin.isatty():
             raise UserError("this runs every artefact; name some, or confirm with --yes")
         from repro.runs.plan import plan, print_plan
 
-        plans, estimate = plan(names, scale, overrides, parsed.fresh, columns)
+        plans, estimate = plan(names, scale, overrides, parsed.fresh, cells)
         if any(one.todo for one in plans):
             print_plan(plans, estimate)
             if not _agreed("Run all of this?"):
                 return 0
     overrides += ["hydra.launcher.detach=true"] * parsed.detach
     done = reproduce(
-        names, scale, overrides, columns=columns, fresh=parsed.fresh, dry_run=parsed.dry_run
+        names, scale, overrides, cells=cells, fresh=parsed.fresh, dry_run=parsed.dry_run
     )
     if done.report is not None:
         print(done.report, flush=True)
@@ -338,6 +342,7 @@ def report(parsed: argparse.Namespace) -> int:
 
 
 @_argument("--fresh", "count runs of earlier versions as to do")
+@_ROWS
 @_COLUMNS
 @_JSON
 @_settings("ARTEFACT|KEY=VALUE", "as for reproduce")
@@ -345,9 +350,11 @@ def plan(parsed: argparse.Namespace) -> int:
     """List runs to do and done, time, disk space, missing data."""
     names, scale, overrides = _chosen(parsed.settings)
 
+    from repro.config.planning import Cells
     from repro.runs.plan import described, plan, print_plan
 
-    found = plan(names, scale, overrides, parsed.fresh, parsed.columns)
+    cells = Cells(parsed.rows, parsed.columns)
+    found = plan(names, scale, overrides, parsed.fresh, cells)
     _show(parsed, described(*found), lambda _facts: print_plan(*found))
     return 0
 

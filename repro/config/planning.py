@@ -133,21 +133,36 @@ def is_refused(overrides: Sequence[str]) -> bool:
     return False
 
 
+class Cells(NamedTuple):
+    """Cells of artefacts, by the labels of their rows and columns; ``None`` for all of them."""
+
+    rows: Collection[str] | None = None
+    columns: Collection[str] | None = None
+
+
+EVERY_CELL = Cells()
+
+
 def plan_artefacts(
-    experiments: Collection[Experiment], scale: str, columns: Collection[str] | None = None
+    experiments: Collection[Experiment], scale: str, cells: Cells = EVERY_CELL
 ) -> dict[str, list[PlannedRun]]:
-    """Return the runs of artefacts, of some columns or all, that are known before any has run.
+    """Return the runs of some cells of artefacts that are known before any has run.
 
     Raises:
-        ConfigError: no artefact has such a column, or one does not exist at this scale.
+        ConfigError: no artefact has such a row or column, or one does not exist at this scale.
     """
     plans = {one.name: [*plan_runs(one, scale)] for one in experiments}
-    if columns is None:
-        return plans
-    known = dict.fromkeys(column.name for one in experiments for column in one.columns_at(scale))
-    if unknown := [name for name in columns if name not in known]:
-        raise ConfigError(f"no column {', '.join(unknown)!r}; choose from: {', '.join(known)}")
-    return {name: [run for run in runs if run.column in columns] for name, runs in plans.items()}
+    for kind, chosen in (("row", cells.rows), ("column", cells.columns)):
+        if chosen is None:
+            continue
+        known = dict.fromkeys(getattr(run, kind) for runs in plans.values() for run in runs)
+        if unknown := [name for name in chosen if name not in known]:
+            raise ConfigError(f"no {kind} {', '.join(unknown)!r}; choose from: {', '.join(known)}")
+        plans = {
+            name: [run for run in runs if getattr(run, kind) in chosen]
+            for name, runs in plans.items()
+        }
+    return plans
 
 
 def refuse_relabelled(

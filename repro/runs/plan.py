@@ -11,7 +11,14 @@ from typing import Any
 from repro.config.compose import compose_run
 from repro.config.identity import flattened, settings, training_id
 from repro.config.overrides import is_hydras
-from repro.config.planning import Plan, naming_rows, plan_of, refuse_namesakes
+from repro.config.planning import (
+    EVERY_CELL,
+    Cells,
+    Plan,
+    naming_rows,
+    plan_of,
+    refuse_namesakes,
+)
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import DataError, UserError
 from repro.results import Archive, Record, RunFolder, list_runs, runs_dir
@@ -60,22 +67,22 @@ def plan(
     scale: str,
     extra: Sequence[str],
     fresh: bool = False,
-    columns: Sequence[str] | None = None,
+    cells: Cells = EVERY_CELL,
 ) -> tuple[list[ArtefactPlan], Estimate]:
     """Plan artefacts, without starting a run or generating a corpus.
 
     ``extra`` are further overrides, of which those of a launcher change no run; with ``fresh``,
-    runs of earlier versions count as to be done. ``columns`` are those to run; None for all.
+    runs of earlier versions count as to be done. ``cells`` are those whose runs count.
 
     Returns:
         The artefacts, and an estimate of all runs to do; a run that several need counts once.
 
     Raises:
-        ConfigError: no such artefact, scale or column, or a setting is refused.
+        ConfigError: no such artefact, scale, row or column, or a setting is refused.
     """
     hydras = [item for item in extra if is_hydras(item)]
     extra = [item for item in extra if item not in hydras]
-    work = Work(names, scale, extra, columns)
+    work = Work(names, scale, extra, cells)
     if hydras:
         with launcher_of([f"scale={scale}", *hydras], planned=True):
             pass  # refuses settings that `repro reproduce` refuses

@@ -10,7 +10,7 @@ from repro.config.compose import compose_run
 from repro.config.experiment import Experiment
 from repro.config.identity import changes_numbers
 from repro.config.overrides import is_hydras, parse_override, resolved
-from repro.config.planning import naming_rows, plan_of, refuse_namesakes
+from repro.config.planning import EVERY_CELL, Cells, naming_rows, plan_of, refuse_namesakes
 from repro.results import Archive, require_writable, run_folder
 from repro.runs.environment import describe_versions, source_commit
 from repro.runs.job import Job, Outcome, locate
@@ -38,7 +38,7 @@ def reproduce(
     scale: str,
     overrides: Sequence[str] = (),
     *,
-    columns: Sequence[str] | None = None,
+    cells: Cells = EVERY_CELL,
     fresh: bool = False,
     dry_run: bool = False,
 ) -> Reproduction:
@@ -53,12 +53,12 @@ def reproduce(
         scale: scale of the runs.
         overrides: further overrides, none of which changes what labels state; those of ``hydra``
             configure the launcher.
-        columns: columns whose runs to execute; None for all.
+        cells: cells whose runs to execute.
         fresh: repeat runs recorded under an earlier numeric epoch.
         dry_run: only list the runs of the first round.
 
     Raises:
-        ConfigError: no such artefact, scale or column, or a setting is refused.
+        ConfigError: no such artefact, scale, row or column, or a setting is refused.
         DataError: the corpus is missing or malformed.
     """
     # Imported before the runs, so that a long sweep does not pick up code edited meanwhile; not at
@@ -70,7 +70,7 @@ def reproduce(
     extra = [item for item in overrides if item not in sweep]
     folders = [item for item in extra if parse_override(item).key_or_group == "results_dir"]
     with launcher_of([f"scale={scale}", *folders, *sweep], dry_run) as (launcher, master):
-        work = Work(names, scale, extra, columns)
+        work = Work(names, scale, extra, cells)
         for experiment in work.experiments:
             if experiment.drawing is not None:
                 figure_kind(experiment.drawing.name)  # refuses an unknown one

@@ -10,7 +10,13 @@ from pathlib import Path
 from repro.config.compose import compose_run
 from repro.config.experiment import Experiment, load_experiment
 from repro.config.overrides import resolved
-from repro.config.planning import PlannedRun, naming_rows, plan_artefacts, refuse_relabelled
+from repro.config.planning import (
+    Cells,
+    PlannedRun,
+    naming_rows,
+    plan_artefacts,
+    refuse_relabelled,
+)
 from repro.errors import DataError
 from repro.results import Archive, Record, RunFolder, run_folder
 from repro.results.cells import followed, refuse_unknown_metrics
@@ -23,24 +29,20 @@ _log = logging.getLogger(__name__)
 
 
 class Work:
-    """Runs that artefacts need at a scale, of some columns or all, and the records found of them.
+    """Runs that artefacts need at a scale, of some cells or all, and the records found of them.
 
     ``extra`` are overrides beside those of the artefacts, as that of the data folder.
 
     Raises:
-        ConfigError: no such artefact, scale or column, or a setting is refused.
+        ConfigError: no such artefact, scale, row or column, or a setting is refused.
     """
 
     def __init__(
-        self,
-        names: Sequence[str],
-        scale: str,
-        extra: Sequence[str],
-        columns: Sequence[str] | None,
+        self, names: Sequence[str], scale: str, extra: Sequence[str], cells: Cells
     ) -> None:
         self.experiments = [load_experiment(name) for name in names]
         self.scale, self.extra = scale, extra
-        self.plans = plan_artefacts(self.experiments, scale, columns)
+        self.plans = plan_artefacts(self.experiments, scale, cells)
         self.found: dict[PlannedRun, Record | None] = {}
         for experiment in self.experiments:  # before composing, which tells of their keys
             refuse_relabelled(experiment, scale, self.plans[experiment.name], extra)

@@ -12,13 +12,14 @@ import pytest
 import torch
 
 from benchmarks import gpu, gpu_report
-from benchmarks.gpu import Step, estimate, plan, run_command, work
+from benchmarks.gpu import Step, plan, run_command, work
 from benchmarks.gpu_report import Report
 from benchmarks.training import Runner
+from repro.cli import main
+from repro.config.compose import compose_run
 from repro.config.planning import PlannedRun
-from repro.results import run_folder
 
-SPEED = [{"settings": "a", "updates": 1000, "updates_per_second": 10.0, "symbols_per_second": 9.0}]
+SPEED = {"settings": "a", "updates": 1000, "updates_per_second": 10.0, "symbols_per_second": 9.0}
 
 
 class Card:
@@ -47,28 +48,62 @@ class Card:
         return {name: one["state"] for name, one in states.items()}
 
 
-def training(name="long", experiment="peters2019/table1"):
+def training():
     cell = ("task=morphology", "scale=full", "mapping=entmax")
-    run = PlannedRun(experiment, "1 / 1", "medium (avg.)", 1, cell)
-    return Step(name, ("true",), 60, "speed-medium", (run,), f"repro run {' '.join(run.overrides)}")
+    run = PlannedRun("peters2019/table1", "1 / 1", "medium (avg.)", 1, cell)
+    return Step("long", ("true",), 60, (run,))
 
 
 def test_the_plan_has_the_stated_order(tmp_path):
     steps = plan(["data_dir=corpora"], tmp_path)
     names = [step.name for step in steps]
-    assert len({*names}) == len(names) == 4 + 3 + 27 + 27 + 8
-    assert names[:4] == ["tests", "benchmark", "demo", "demo-cpu"]
-    assert names[4:7] == ["speed-medium", "speed-high", "speed-translation"]
-    cells = [f"medium {cell} seed {seed}" for cell in ("1-1", "1.5-1.5", "2-1.5") for seed in "123"]
-    assert names[7:16] == cells
-    settings = [step.runs[0].column.split()[0] for step in steps[7:]]
-    assert settings[:54] == 27 * ["medium"] + 27 * ["high"]
-    assert {step.runs[0].row for step in steps[61:]} == {*gpu.ROWS}
-    trained = [step for step in steps if "run" in step.command or step.name.startswith("speed")]
+    assert len({*names}) == len(names)
+    assert names[:4] == ["tests-updates", "tests-tasks", "tests-kernels", "speed-inflection"]
+    trainings = ["medium-first", "medium", "high-first", "high", "translation"]
+    assert names[-8:] == ["benchmark", "demo", "demo-cpu", *trainings]
+    (first, medium, *_, translation) = [step.runs for step in steps[-5:]]
+    assert [run.row for run in first] == [row for row in gpu._FIRST for _ in range(3)]
+    assert len(medium) == 27
+    assert {run.row for run in translation} == {*gpu._ROWS}
+    assert {run.column for run in (*first, *medium)} == {"medium (avg.)"}
+    trained = [step for step in steps if "repro" in step.command or step.name.startswith("speed")]
     assert all("data_dir=corpora" in step.command for step in trained)
-    assert "data_dir" not in steps[-1].repeated
-    junit = next(word for word in steps[0].command if word.startswith("--junitxml="))
-    assert Path(junit.partition("=")[2]) == tmp_path / "tests.xml"
+    assert len(trained) == len(steps) - 4
+    for step in steps[:3]:
+        assert f"--junitxml={tmp_path}/{step.name}.xml" in step.command
+
+
+def test_every_cuda_test_is_in_one_step(tmp_path):
+    """What the last step leaves out, the steps before it run."""
+    *before, last = plan([], tmp_path)[:3]
+    named = {word for step in before for word in step.command if word.startswith("tests")}
+    assert {word.partition("=")[2] for word in last.command if "--ignore" in word} == named
+    assert all((gpu.ROOT / path).is_dir() for path in named)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [([], "training.graphs=auto"), (["training.graphs=off"], "training.graphs=off")],
+)
+def test_runs_on_the_card_use_graphs_unless_told_otherwise(given, expected, tmp_path):
+    steps = {step.name: step.command for step in plan(given, tmp_path)}
+    for name in ("demo", "medium", "translation"):
+        assert [word for word in steps[name] if "training.graphs" in word] == [expected]
+    assert [word for word in steps["demo-cpu"] if "graphs" in word] == given
+
+
+def test_trainings_are_commands_of_the_suite(tmp_path):
+    """Each is planned by the command that would run it."""
+    for step in plan([], tmp_path)[-5:]:
+        words = step.command[step.command.index("reproduce") + 1 :]
+        assert main(["plan", *words]) == 0
+
+
+def test_timed_settings_are_those_of_runs(tmp_path):
+    timed = [step.command for step in plan([], tmp_path) if step.name.startswith("speed")]
+    for command in timed:
+        words = command[command.index("benchmarks.training") + 1 :]
+        compose_run([word for word in words if "=" in word and not word.startswith("--")])
 
 
 def test_what_does_not_fit_is_not_begun(tmp_path):
@@ -102,34 +137,9 @@ def test_failed_steps_are_repeated_unless_the_outcome_is_known(tmp_path):
 
 def test_measurements_of_another_commit_or_device_are_repeated_but_not_runs(tmp_path):
     steps, card = [Step("tests", (), 1), training()], Card()
-    (tmp_path / "speed-medium.json").write_text(json.dumps(SPEED))
     card.work(steps, tmp_path, 1000)
     card.work(steps, tmp_path, 1000, where="there")
     assert card.begun == ["tests"]
-
-
-def test_a_training_begins_if_its_updates_fit(tmp_path):
-    step, card = training(), Card()
-    assert estimate(step, tmp_path) is None  # before its speed is known
-    assert card.work([step], tmp_path, 1e9) == {}
-    (tmp_path / "speed-medium.json").write_text(json.dumps(SPEED))
-    whole = estimate(step, tmp_path)
-    assert whole == 60 + gpu._VALIDATIONS * 1000 / 10
-    assert card.work([step], tmp_path, whole - 1) == {}
-    assert card.work([step], tmp_path, whole) == {"long": "done"}
-
-
-def test_a_stopped_training_takes_what_is_left_of_it(tmp_path):
-    step = training()
-    (tmp_path / "speed-medium.json").write_text(json.dumps(SPEED))
-    for run_id, command in (("0" * 12, "repro run seed=2"), ("1" * 12, step.repeated)):
-        folder = run_folder(tmp_path, "full", run_id)
-        folder.mark_running()
-        folder.write_environment({"command": command})
-    folder.write_progress({"share": 0.75})
-    assert estimate(step, tmp_path) == 60 + gpu._VALIDATIONS * 25
-    folder.done.write_text("{}")
-    assert estimate(step, tmp_path) == 60
 
 
 def _runs(pid: str) -> bool:
@@ -196,10 +206,11 @@ def test_the_page_shows_what_the_steps_left(card_of_fakes, tmp_path, monkeypatch
     folder, (run,) = tmp_path / "gpu", training().runs
     demo = PlannedRun("demo", "parsing", "", 1, ("task=parsing", "scale=demo"))
     found = {(folder, run): 91.0, (folder, demo): 90.0, (folder / "cpu", demo): 89.5}
+    settings = {folder: ["data_dir=corpora", "training.graphs=auto"]}
 
     class Records:
         def __init__(self, place, scale, extra):
-            assert extra[run.experiment] == ["data_dir=corpora"]
+            assert [*extra[run.experiment]] == settings.get(place, ["data_dir=corpora"])
             self.place = place
 
         def find(self, one):
@@ -213,26 +224,28 @@ def test_the_page_shows_what_the_steps_left(card_of_fakes, tmp_path, monkeypatch
         "row,shape,milliseconds,ratio,forward\n"
         "sparsemax,2560x32000,0.9,0.8,0.5\nsparsemax_loss,2560x32000,3.5,3.5,1.0\n"
     )
-    (folder / "speed-medium.json").write_text(json.dumps(SPEED))
-    (folder / "tests.xml").write_text(
+    speeds = {"rows": [SPEED], "processes": {"12": 999.6}}
+    (folder / "speed-a.json").write_text(json.dumps(speeds))
+    (folder / "tests-tasks.xml").write_text(
         '<testsuites><testsuite tests="5" failures="1" errors="1" skipped="1">'
         '<testcase classname="t" name="one"><failure/></testcase>'
         '<testcase classname="t" name="two"/></testsuite></testsuites>'
     )
-    states = {"tests": {"state": "done", "seconds": 90.0, "where": "abc, a card"}}
+    states = {"tests-tasks": {"state": "done", "seconds": 90.0, "where": "abc, a card"}}
     other = PlannedRun(run.experiment, run.row, run.column, 2, run.cell)
     report = Report(folder, tmp_path, [run, other, demo], ["data_dir=corpora"])
     report.write(tmp_path / "gpu.md", states)
     page = (tmp_path / "gpu.md").read_text("utf-8")
     assert "a card, versions, commit abc" in page
-    assert cells(page, "tests")[1:] == ["done", "1.5", "abc, a card"]
+    assert cells(page, "tests-tasks")[1:] == ["done", "1.5", "abc, a card"]
     assert "2 passed, 2 failed, 1 skipped" in page
     assert "`t::one`" in page
     assert "`t::two`" not in page
     # 2 x 327.68 MB in 0.5 ms, of 3,352 GB/s
     assert cells(page, "sparsemax")[2:5] == ["500.0", "1,311", "39 %"]
     assert cells(page, "sparsemax_loss")[2:5] == ["1000.0", "", ""]
-    assert cells(page, "`a`")[1:] == ["9", "100.0", "1,000"]
+    assert cells(page, "speed-a")[1:] == ["`a`", "9", "100.0", "1,000"]
+    assert "12 side by side: 1,000 updates/s" in page
     name = "peters2019/table1 medium (avg.) 1 / 1"
     assert cells(page, name)[1:] == ["accuracy", "91.00", "", "1 of 2"]
     assert cells(page, "demo parsing")[1:] == ["uas", "90.00", "89.50", "1 of 1"]
@@ -294,9 +307,9 @@ def test_one_call_leaves_page_and_archive(card_of_fakes, tmp_path, monkeypatch):
     monkeypatch.setattr(gpu, "run_command", lambda command, limit, log: begun.append(log.stem) or 0)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a card")
-    assert gpu.main(["data_dir=corpora", "--minutes", "30"]) == 1  # no speeds, so no trainings
-    assert len(begun) == 7
-    assert cells((tmp_path / "docs" / "gpu.md").read_text("utf-8"), "speed-high")[1] == "done"
+    assert gpu.main(["data_dir=corpora", "--minutes", "30"]) == 0
+    assert len(begun) == len(plan([], tmp_path))
+    assert cells((tmp_path / "docs" / "gpu.md").read_text("utf-8"), "high")[1] == "done"
     assert packed(tmp_path / "results" / "gpu.tgz") == {"gpu/gpu.md", "gpu/state.json"}
 
 

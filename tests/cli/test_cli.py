@@ -381,6 +381,7 @@ COLUMNS = ["plan", "niculae2018/table2", "--columns"]
         (["reproduce", "peters2019", "scale=smal"], "'small'"),
         (["reproduce", "--dry-run", "peters2019/table1", "--columns", ""], "no column ''"),
         (["plan", "peters2019/table1", "--columns", ""], "no column ''"),
+        (["plan", "peters2019/table1", "--rows", "1 / 3"], "no row '1 / 3'; choose from: 1 / 1, "),
         ([*COLUMNS, 'nowhere,"MultiNLI, nowhere"'], "'nowhere, MultiNLI, nowhere'"),
         ([*COLUMNS, "nowhere,MultiNLI nonzero"], "no column 'nowhere'"),
         ([*COLUMNS, "MultiNLI nonzero", "seed=none"], "seed=none: niculae2018/table2 sets seed"),

@@ -43,14 +43,15 @@ def test_everything_is_run_after_a_yes_only(answer, runs, requested, tmp_path, m
     assert [count > EVERYTHING for count in requested] == [True] * runs
 
 
-def test_the_plan_that_is_confirmed_is_of_the_chosen_columns(
+def test_the_plan_that_is_confirmed_is_of_the_chosen_cells(
     requested, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr("sys.stdin", Terminal("n\nn\n"))
     table = ["niculae2018/table1"]
     monkeypatch.setattr("repro.runs.plan.plan", lambda _names, *rest: plan(table, *rest))
-    for columns, runs in ([], 20), (["--columns", "en"], 10):
-        assert cli.main(["reproduce", *columns, f"results_dir={tmp_path}"]) == 0
+    rows, column = ["--rows", "CRF,margin CRF"], ["--columns", "en"]
+    for chosen, runs in ([], 20), (column, 10), (rows, 8), ([*rows, *column], 4):
+        assert cli.main(["reproduce", *chosen, f"results_dir={tmp_path}"]) == 0
         assert f"{runs} runs to do" in capsys.readouterr().out
     assert cli.main(["reproduce", "--columns", "nowhere", f"results_dir={tmp_path}"]) == 2
     assert "no column 'nowhere'; choose from: " in capsys.readouterr().err
