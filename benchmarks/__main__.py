@@ -2,9 +2,11 @@
 
 import argparse
 import csv
+import itertools
+import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from statistics import median
@@ -68,38 +70,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.tested and (failed := failure({row.kind for row in rows})):
         print(f"{failed}\n\nA test fails: nothing is timed.")
         return 1
-    clock, before, lines = clock_for(device), torch.get_num_threads(), list[Line]()
-    forward_clock, unmeasured = clock_for(device, _FLUSHES), list[str]()
-    counts = options.threads if options.device == "cpu" else [before]
+    before, lines, unmeasured = torch.get_num_threads(), list[Line](), list[str]()
     print(_HEADER)
-    for threads in counts:
-        torch.set_num_threads(threads)
-        for row in rows:
-            # The slow ones are compared with the most threads only.
-            if row.kind in ("mapping", "loss") or threads == max(counts):
-                for shape in options.shapes or row.shapes:
-                    passes, forward = row.passes(shape, device), None
-                    try:
-                        timing = paired(*passes, clock, options.seconds)
-                    except RuntimeError as error:  # a kernel that fails, or out of memory
-                        unmeasured.append(f"{row.name} {shape}: {str(error).splitlines()[0]}")
-                        continue
-                    if options.device == "cuda":
-                        spent = [forward_clock(passes[0].forward) for _ in range(5)]
-                        forward = 1000 * min(spent)
-                    middle = 1000 * median(timing.measured), 1000 * median(timing.baseline)
-                    target = target_for(options.device, threads, row.name, shape)
-                    place = row.name, str(shape), threads
-                    lines.append(
-                        Line(*place, *middle, timing.ratio, timing.rounds, target, forward)
-                    )
-                    print(lines[-1], flush=True)
-    torch.set_num_threads(before)
-    if output := options.output or (None if options.only else _RESULTS):
-        _write(output / machine.folder, machine.text, lines)
+    try:
+        for line in _timings(rows, options, device, unmeasured):
+            lines.append(line)
+            print(line, flush=True)
+    finally:  # also if it is stopped
+        torch.set_num_threads(before)
+        output = options.output or (None if options.only else _RESULTS)
+        if output and lines:
+            _write(output / machine.folder, machine.text, lines)
     for text in unmeasured:
         print(text, file=sys.stderr)
     return UNMEASURED if unmeasured else 0
+
+
+def _timings(
+    rows: Sequence[Row], options: argparse.Namespace, device: torch.device, unmeasured: list[str]
+) -> Iterator[Line]:
+    """Time every row at every shape; add those that fail to ``unmeasured``."""
+    clock, forward_clock = clock_for(device), clock_for(device, _FLUSHES)
+    counts = options.threads if options.device == "cpu" else [torch.get_num_threads()]
+    for threads, row in itertools.product(counts, rows):
+        # The slow ones are compared with the most threads only.
+        if row.kind not in ("mapping", "loss") and threads != max(counts):
+            continue
+        torch.set_num_threads(threads)
+        for shape in options.shapes or row.shapes:
+            passes, forward = row.passes(shape, device), None
+            try:
+                timing = paired(*passes, clock, options.seconds)
+            except RuntimeError as error:  # a kernel that fails, or out of memory
+                unmeasured.append(f"{row.name} {shape}: {str(error).splitlines()[0]}")
+                continue
+            if options.device == "cuda":
+                forward = 1000 * min(forward_clock(passes[0].forward) for _ in range(5))
+            middle = 1000 * median(timing.measured), 1000 * median(timing.baseline)
+            target = target_for(options.device, threads, row.name, shape)
+            place = row.name, str(shape), threads
+            yield Line(*place, *middle, timing.ratio, timing.rounds, target, forward)
 
 
 def failure(kinds: Iterable[str]) -> str | None:
@@ -188,4 +198,5 @@ def _shape(text: str) -> Shape:
 if __name__ == "__main__":
     if dispatch.MODE == "auto":
         dispatch.MODE = "require"  # a table of speeds has no place for what replaces a kernel
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was measured is written
     sys.exit(main())

@@ -276,10 +276,13 @@ class StreamedLossFunction(DifferentiableFunction):
         scores, target, ctx.r, ctx.ignored = inputs
         ctx.save_for_backward(scores, target, output[1])
         ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)  # zeros for the numbers would be one more launch
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, None, None, None]:
         """Return ``g (p - e_y)``, differentiable again if that is asked for."""
+        if grads[0] is None:
+            return None, None, None, None
         scores, target, numbers = ctx.saved_tensors
         settings = ctx.r, ctx.ignored
         # Where PyTorch computed the losses, there are no numbers.

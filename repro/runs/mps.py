@@ -14,6 +14,8 @@ _CONTROL = "nvidia-cuda-mps-control"
 _PLACES = ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY")
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _SECONDS = 30.0
+_PROBE_SECONDS = 120.0
+"""Time of the probe, which imports PyTorch, perhaps from a cold disk."""
 _PROBE = "import torch; torch.zeros(1, device='cuda')"
 """Starts the server, which the daemon does not do before the first process asks for it."""
 
@@ -36,35 +38,34 @@ def shared_card() -> Iterator[None]:
     # The daemon may still write to its folder while that is removed.
     with TemporaryDirectory(prefix="repro-mps-", ignore_cleanup_errors=True) as folder:
         places = dict.fromkeys(_PLACES, folder)
-        reason = _call([_CONTROL, "-d"], "", places)
-        visible = os.environ.pop(_VISIBLE, None)
-        if reason is None and (reason := _call([sys.executable, "-c", _PROBE], "", places)):
-            _call([_CONTROL], "quit\n", places)
-        if reason is not None:
-            if visible is not None:
-                os.environ[_VISIBLE] = visible
-            _log.warning("no MPS, so that runs take turns on the card: %s", reason)
-            yield
-            return
-        os.environ.update(places)
-        try:
-            yield
-        finally:
-            for name in _PLACES:
-                del os.environ[name]
-            if visible is not None:
-                os.environ[_VISIBLE] = visible
-            if (reason := _call([_CONTROL], "quit\n", places)) is not None:
-                _log.warning("the MPS daemon of %s did not end: %s", folder, reason)
+        if (reason := _call([_CONTROL, "-d"], "", places)) is None:
+            visible = os.environ.pop(_VISIBLE, None)
+            try:
+                reason = _call([sys.executable, "-c", _PROBE], "", places, _PROBE_SECONDS)
+                if reason is None:
+                    os.environ.update(places)
+                    yield
+                    return
+            finally:
+                for name in _PLACES:
+                    os.environ.pop(name, None)
+                if visible is not None:
+                    os.environ[_VISIBLE] = visible
+                if (failure := _call([_CONTROL], "quit\n", places)) is not None:
+                    _log.warning("the MPS daemon of %s did not end: %s", folder, failure)
+        _log.warning("no MPS, so that runs take turns on the card: %s", reason)
+        yield
 
 
-def _call(command: list[str], text: str, places: dict[str, str]) -> str | None:
+def _call(
+    command: list[str], text: str, places: dict[str, str], seconds: float = _SECONDS
+) -> str | None:
     """Run a command with a text as its input; return why that failed, or None."""
     try:
         # A session of its own: Ctrl-C is for the runs, which write checkpoints on the card's data.
         done = subprocess.run(
             command, input=text, env=os.environ | places, text=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_SECONDS,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=seconds,
             start_new_session=True,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:

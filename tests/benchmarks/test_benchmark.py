@@ -115,6 +115,22 @@ def test_a_row_that_a_kernel_refuses_is_named_and_the_others_are_measured(
     assert row["row"] == rows[0].name
 
 
+def test_what_was_measured_is_written_if_stopped(monkeypatch, tmp_path):
+    times = iter([Timing([1.0], [2.0])])
+
+    def stop_after_one(*_given):
+        for timing in times:
+            return timing
+        raise SystemExit(143)
+
+    monkeypatch.setattr(command, "paired", stop_after_one)
+    with pytest.raises(SystemExit):
+        command.main(["--tested", *QUICK, "--output", str(tmp_path)])
+    (path,) = tmp_path.glob("*/measurements.csv")
+    (row,) = csv.DictReader(path.read_text("utf-8").splitlines())
+    assert float(row["ratio"]) == 0.5
+
+
 def test_passes_alternate_and_the_warm_up_does_not_count():
     order = []
     times = iter([100.0, 100.0, 3.0, 1.0, 4.0, 2.0, 9.0, 1.0])

@@ -92,6 +92,22 @@ def test_a_daemon_whose_server_finds_no_card_is_ended(control, monkeypatch, capl
     assert len(caplog.messages) == 1
 
 
+def test_an_interrupt_before_the_block_ends_the_daemon(control, monkeypatch):
+    call = mps._call
+
+    def interrupted(command: list[str], *given: Any) -> str | None:
+        if "-c" in command:
+            raise KeyboardInterrupt
+        return call(command, *given)
+
+    monkeypatch.setattr(mps, "_call", interrupted)
+    monkeypatch.setenv(VISIBLE, "1")
+    with pytest.raises(KeyboardInterrupt), shared_card():
+        pass
+    assert [line.split()[0] for line in control.read_text().splitlines()] == ["-d", "quit"]
+    assert os.environ[VISIBLE] == "1"
+
+
 def test_a_daemon_of_the_machine_is_left_alone(control, monkeypatch):
     monkeypatch.setenv(PIPE, "/run/mps")
     with shared_card():
