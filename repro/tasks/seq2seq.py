@@ -276,8 +276,8 @@ def stored_attention(hypothesis: Hypothesis) -> list[list[float]]:
 
 def standard_deviation(values: Tensor, mask: Tensor) -> Tensor:
     """Return the deviation of the entries with a true ``mask`` along the last dimension."""
-    number = mask.sum(-1, keepdim=True)
-    centered = (values - values.masked_fill(~mask, 0).sum(-1, keepdim=True) / number) * mask
+    number, values = mask.sum(-1, keepdim=True), values.masked_fill(~mask, 0)
+    centered = (values - values.sum(-1, keepdim=True) / number) * mask
     return (centered.square().sum(-1) / number.squeeze(-1)).sqrt()
 
 

@@ -37,6 +37,7 @@ def plain_attend(
             of_memory = attention.coverage(source.memory).squeeze(-1)
             slopes = of_memory if attention.of_memory else attention.coverage(query)
             scores = scores + slopes * source.coverage
+    scores = scores.masked_fill(source.penalty == -torch.inf, -torch.inf)
     weights = attention.weighting(scores, source)
     return (weights.unsqueeze(1) @ source.memory).squeeze(1), weights, scores
 

@@ -18,7 +18,7 @@ class AttentionState:
 
     keys: Tensor  # projected memory, (rows, source, query)
     memory: Tensor  # encoder states, (rows, source, memory)
-    mask: Tensor  # true at real source positions, (rows, source)
+    penalty: Tensor  # added to scores: 0, and -inf at padding, (rows, source)
     coverage: Tensor | None = None  # cumulative attention β, (rows, source); None if unused
     fertility: Tensor | None = None  # upper bounds f of β, infinite for the sink; None if none
     slopes: Tensor | None = None  # products of coverage vector and memory, (rows, source)
@@ -48,8 +48,8 @@ class AttentionNormalizer(nn.Module):
         self.mapping = mapping
 
     def forward(self, scores: Tensor, source: AttentionState) -> Tensor:
-        """Return weights in the shape ``(rows, source)`` of ``scores``, zero at padding."""
-        weights: Tensor = self.mapping(scores, mask=source.mask)
+        """Return weights, ``(rows, source)`` like ``scores``, zero where these are -inf."""
+        weights: Tensor = self.mapping(scores)
         return weights
 
 
@@ -90,7 +90,7 @@ class BoundedNormalizer(AttentionNormalizer):
         if self.exhaustion:
             bonus = self.exhaustion * remaining.masked_fill(remaining == torch.inf, 0.0)
             scores = scores + (bonus.detach() if self.detach else bonus)
-        return self.mapping(scores, remaining, mask=source.mask)
+        return self.mapping(scores, remaining)
 
 
 class AttentionProducts(NamedTuple):
@@ -118,11 +118,14 @@ class Attention(nn.Module, ABC):
 
     def attend_to(self, memory: Tensor, mask: Tensor, fertility: Tensor | None) -> AttentionState:
         """Return the state before the first step: keys ``W h_j`` and no coverage."""
-        coverage = None
-        if self.coverage is not None or self.weighting.reads_coverage:
-            coverage = memory.new_zeros(mask.shape, dtype=sum_dtype(memory))
+        zeros = memory.new_zeros(mask.shape, dtype=sum_dtype(memory))
+        # Once for all steps: a mask that the mapping applies takes three launches in each.
+        penalty = zeros.masked_fill(~mask, -torch.inf)
+        covers = self.coverage is not None or self.weighting.reads_coverage
         memory = memory.to(product_dtype(memory))
-        return AttentionState(self.key(memory), memory, mask, coverage, fertility)
+        return AttentionState(
+            self.key(memory), memory, penalty, zeros if covers else None, fertility
+        )
 
     @abstractmethod
     def products(self, source: AttentionState, steps: int) -> list[AttentionProducts]:
@@ -130,7 +133,7 @@ class Attention(nn.Module, ABC):
 
     @abstractmethod
     def scores(self, query: Tensor, source: AttentionState, products: AttentionProducts) -> Tensor:
-        """Return ``z``, shape ``(rows, source)``, in float32 at least.
+        """Return ``z``, shape ``(rows, source)``, in float32 at least; -inf at padding.
 
         Coverage and mapping are thus computed in float32. Under autocast the products themselves
         are rounded to bfloat16.
@@ -184,9 +187,10 @@ class GlobalAttention(Attention):
 
     def products(self, source: AttentionState, steps: int) -> list[AttentionProducts]:
         """Return the products of every step of a sequence of queries to ``source``."""
-        rows, words, size = source.memory.shape
+        rows, _, size = source.memory.shape
         zeros = source.memory.new_zeros(rows, steps, 1, dtype=sum_dtype(source.memory))
-        scores = step_products(zeros.expand(-1, -1, words), source.keys, steps)
+        penalties = source.penalty.unsqueeze(1).expand(-1, steps, -1)
+        scores = step_products(penalties, source.keys, steps)
         context = step_products(zeros.expand(-1, -1, size), source.memory.mT, steps)
         coverage: Sequence[StepProduct | None] = [None] * steps
         if self.coverage is not None and not self.of_memory:
@@ -242,4 +246,4 @@ class FeedForwardAttention(Attention):
         hidden = source.keys + products.scores(query).unsqueeze(1)
         if self.coverage is not None and source.coverage is not None:
             hidden = hidden + source.coverage.unsqueeze(-1) * self.coverage.weight.squeeze(-1)
-        return self.score(hidden.tanh()).squeeze(-1).to(sum_dtype(hidden))
+        return self.score(hidden.tanh()).squeeze(-1).to(sum_dtype(hidden)) + source.penalty
