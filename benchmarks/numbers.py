@@ -145,7 +145,7 @@ def filled(page: Path, text: str) -> str:
 @cache
 def questions() -> str:
     """Format the table of questions, with the answers from the committed records."""
-    columns = ("question", "paper", "measured", "scale", "answer")
+    columns = ("question", "published", "measured", "scale", "answer")
     lines = claims_matrix(ROOT / "results", {scale: judged_at(scale) for scale in SCALES})
     rows = ((one.question, one.paper, one.here, one.scale, one.answer) for one in answers(lines))
     cells = (columns, (":---", "---:", "---:", ":---", ":---"), *rows)

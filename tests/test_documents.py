@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from repro.config.compose import compose_run
-from repro.config.experiment import list_experiments
+from repro.config.experiment import list_experiments, load_experiment
 from repro.config.paths import in_checkout
+from repro.config.planning import plan_runs
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -113,6 +114,19 @@ def test_the_epochs_of_the_scales_are_those_of_the_protocols(label):
         ]
         schedules = [compose_run(task).training for task in tasks]
         assert printed == [one.max_epochs or one.max_steps for one in schedules], scale
+
+
+def test_the_costs_count_the_runs_of_every_artefact():
+    text = (ROOT / "docs" / "costs.md").read_text("utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    listed = {row[0]: (row[2], row[3], row[5]) for row in rows if len(row) == 6 and "/" in row[0]}
+    planned = {}
+    for name in list_experiments():
+        plans = (plan_runs(load_experiment(name), scale) for scale in ("demo", "small", "full"))
+        if not name.startswith("ablations/"):
+            counts = (len({frozenset(run.overrides) for run in runs}) for runs in plans)
+            planned[name] = tuple(map(str, counts))
+    assert listed == {name: counts for name, counts in planned.items() if counts[0] != "0"}
 
 
 def test_make_names_the_artefacts_of_a_paper_for_an_unknown_one():

@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import groupby
 from statistics import fmean
 
-from repro.config.claims import Claim, load_claims
+from repro.config.claims import Bound, Claim, load_claims
 from repro.config.experiment import Column, Experiment, load_experiment
 from repro.evaluation.metrics import metric_of
 from repro.report.cell import LEVEL, number_text, p_text, signed_text
@@ -40,8 +40,8 @@ METHOD = (
     "claim names the margin that would be decided with a probability of 80 %, and the seeds that "
     "the published difference needs where five are too few. Columns bear the paper's names; below "
     "full scale the notes of each artefact say on which corpora and with which models they are "
-    "measured. p-values are not corrected for the number of claims: of thirty measured claims, one "
-    "or two may be decided by chance."
+    "measured. p-values are not corrected for the number of claims: where measured differences are "
+    "none, up to one claim in ten is decided by chance, half of them either way."
 )
 LEAST_POINTS = 5.0
 """Points by which the baseline of a table may be worse than the paper's."""
@@ -91,8 +91,13 @@ class Judged:
 
     @property
     def seeds(self) -> int:
-        """Smallest number of seeds behind a cell that was used."""
+        """Smallest number of seeds, languages or repetitions behind a cell that was used."""
         return min((one.seeds for one in self.parts), default=0)
+
+    @property
+    def timed(self) -> bool:
+        """Whether the values are of updates timed in turn, with repetitions in place of seeds."""
+        return bool(metrics_of(self.claim, self.experiment) & SPEEDS)
 
     @property
     def coverage(self) -> str:
@@ -127,7 +132,8 @@ class Judged:
         if self.deciding is None:
             return "; ".join(parts)
         one = self.deciding.deciding
-        parts += [f"{self.seeds} {'languages' if one.languages else 'seeds'}"] * (self.seeds > 1)
+        unit = "languages" if one.languages else "repetitions" if self.timed else "seeds"
+        parts += [f"{self.seeds} {unit}"] * (self.seeds > 1)
         if self.p is not None:
             parts.append(p_text(self.p))
         margin = f"margin {signed_text(one.margin, one.digits)}"
@@ -228,8 +234,9 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
         elif visible is None:
             word = "one seed"
         else:
-            word = f"no difference seen (± {number_text(visible, joint.deciding.digits)})"
-    word += f", {len(measured)} of {len(wanted)} columns" * (len(measured) < len(wanted))
+            seen = "too close to the limit" if isinstance(predicate, Bound) else "no difference seen"
+            word = f"{seen} (± {number_text(visible, joint.deciding.digits)})"
+    word += f", {len(measured)} of {len(wanted)} columns measured" * (len(measured) < len(wanted))
     agree = sum(one.true for one in by_column.values() if one), len(measured), len(wanted)
     reason = "; ".join(filter(None, reasons))
     return Judged(paper, claim, experiment, verdict, word, tuple(shown), joint, reason, agree)
