@@ -62,6 +62,7 @@ class Report:
 
     def _tests(self, states: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         """Yield the numbers of tests that passed, failed and were skipped, and which failed."""
+        yield "Steps that have ended:\n"
         for step, state in states.items():
             path = self.folder / f"{step}.xml"
             if state["state"] != "done" or not path.exists():

@@ -234,9 +234,11 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
         elif visible is None:
             word = "one seed"
         else:
-            seen = "too close to the limit" if isinstance(predicate, Bound) else "no difference seen"
-            word = f"{seen} (± {number_text(visible, joint.deciding.digits)})"
-    word += f", {len(measured)} of {len(wanted)} columns measured" * (len(measured) < len(wanted))
+            limit = isinstance(predicate, Bound)
+            why = "too close to the limit" if limit else "no difference seen"
+            word = f"{why} (± {number_text(visible, joint.deciding.digits)})"
+    place = f", on {len(measured)} of the paper's {len(wanted)} columns"
+    word += place * (len(measured) < len(wanted))
     agree = sum(one.true for one in by_column.values() if one), len(measured), len(wanted)
     reason = "; ".join(filter(None, reasons))
     return Judged(paper, claim, experiment, verdict, word, tuple(shown), joint, reason, agree)

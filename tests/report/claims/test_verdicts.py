@@ -418,8 +418,8 @@ def test_claims_without_a_verdict_say_why_in_different_words():
     of.scales, of.baseline = {"small": ScalePlan()}, "b"
     of.published.rows = {"b": {"x": 61.0}}
 
-    def word(values: Values) -> str:
-        result = judged(A_BEATS_B, values, of)
+    def word(values: Values, claim: Predicate = A_BEATS_B) -> str:
+        result = judged(claim, values, of)
         assert result.verdict is (Verdict.UNDECIDED if values else Verdict.NOT_MEASURED)
         return result.word
 
@@ -431,6 +431,7 @@ def test_claims_without_a_verdict_say_why_in_different_words():
         word({("a", "x"): [66.0] * 3, ("b", "x"): [60.0] * 3}),
         word({("a", "x"): [58.0] * 3, ("b", "x"): [60.0] * 3}),
         word({}),
+        word({("b", "x"): noise, ("b", "y"): noise}, Bound(rows=["b"], lowest=61.0)),
     ]
     assert len({*words}) == len(words)
 
