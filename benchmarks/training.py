@@ -254,7 +254,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"benchmarks.training: {error}", file=sys.stderr)
         return 2
     device = next(runners[0].task.model.parameters()).device
-    together = dict[int, float]()
     clock = processor_seconds if parsed.processor_time else clock_for(device)
     text = describe_machine(device).text + ", processor time" * parsed.processor_time
     measure(runners, parsed.before, parsed.updates * parsed.repetitions, clock)
@@ -267,6 +266,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("|:---|---:|---:|---:|")
     for n, runner in enumerate(runners):
         print(runner.line(runners[n - n % 2 if parsed.speed_gain else 0]))
+    together = dict[int, float]()
     if parsed.processes:
         print("\n| processes | updates/s, all of them |\n|---:|---:|")
     for count in parsed.processes:

@@ -40,8 +40,8 @@ METHOD = (
     "claim names the margin that would be decided with a probability of 80 %, and the seeds that "
     "the published difference needs where five are too few. Columns bear the paper's names; below "
     "full scale the notes of each artefact say on which corpora and with which models they are "
-    "measured. p-values are not corrected for the number of claims: where measured differences are "
-    "none, up to one claim in ten is decided by chance, half of them either way."
+    "measured. p-values are not corrected for the number of claims: if no difference were real, up "
+    "to one claim in ten would be decided by chance, half of them either way."
 )
 LEAST_POINTS = 5.0
 """Points by which the baseline of a table may be worse than the paper's."""
@@ -95,11 +95,6 @@ class Judged:
         return min((one.seeds for one in self.parts), default=0)
 
     @property
-    def timed(self) -> bool:
-        """Whether the values are of updates timed in turn, with repetitions in place of seeds."""
-        return bool(metrics_of(self.claim, self.experiment) & SPEEDS)
-
-    @property
     def coverage(self) -> str:
         """Text with the columns that agree and those that are measured; blank for one column."""
         true, measured, whole = self.columns
@@ -132,7 +127,8 @@ class Judged:
         if self.deciding is None:
             return "; ".join(parts)
         one = self.deciding.deciding
-        unit = "languages" if one.languages else "repetitions" if self.timed else "seeds"
+        timed = is_timed(self.claim, self.experiment)
+        unit = "languages" if one.languages else "repetitions" if timed else "seeds"
         parts += [f"{self.seeds} {unit}"] * (self.seeds > 1)
         if self.p is not None:
             parts.append(p_text(self.p))
@@ -169,7 +165,7 @@ def judge_claims(archive: Archive) -> list[Judged]:
         for claim in paper.claims:
             experiment, cells = load_experiment(f"{paper.paper}/{claim.artefact}"), None
             if archive.scale in experiment.scales:
-                timed = bool(metrics_of(claim, experiment) & SPEEDS)
+                timed = is_timed(claim, experiment)
                 records = updates.speeds if timed else archive.measurements
                 cells = MeasuredCells(experiment, archive.scale, records(experiment))
             judged.append(judge(paper.paper, claim, experiment, cells))
@@ -177,12 +173,13 @@ def judge_claims(archive: Archive) -> list[Judged]:
     return judged
 
 
-def metrics_of(claim: Claim, experiment: Experiment) -> set[str]:
-    """Return the metrics that a claim is about; none without a predicate."""
+def is_timed(claim: Claim, experiment: Experiment) -> bool:
+    """Return whether a claim is about speed: judged by updates in turn, repeated, without seeds."""
     if (predicate := claim.predicate) is None:
-        return set()
+        return False
     names = predicate.columns or [one.name for one in experiment.columns]
-    return {predicate.metric or one.metric for one in experiment.columns if one.name in names}
+    metrics = {predicate.metric or one.metric for one in experiment.columns if one.name in names}
+    return not SPEEDS.isdisjoint(metrics)
 
 
 def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells | None) -> Judged:
@@ -201,7 +198,7 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
     by_column = {one.name: tested(cells, predicate, [one]) for one in columns} if cells else {}
     measured = [one for one in columns if by_column.get(one.name) is not None]
     if cells is None or not measured:
-        lacking = NO_TIMING if metrics_of(claim, experiment) & SPEEDS else ""
+        lacking = NO_TIMING if is_timed(claim, experiment) else ""
         absent = Verdict.NOT_MEASURED
         return Judged(paper, claim, experiment, absent, lacking or absent, reason=lacking)
     columns = measured if predicate.each else columns

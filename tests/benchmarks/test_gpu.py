@@ -100,10 +100,11 @@ def test_trainings_are_commands_of_the_suite(tmp_path):
 
 
 def test_timed_settings_are_those_of_runs(tmp_path):
-    timed = [step.command for step in plan([], tmp_path) if step.name.startswith("speed")]
-    for command in timed:
-        words = command[command.index("benchmarks.training") + 1 :]
-        compose_run([word for word in words if "=" in word and not word.startswith("--")])
+    for step in plan([], tmp_path):
+        if step.name.startswith("speed"):
+            words = step.command[step.command.index("benchmarks.training") + 1 :]
+            run = compose_run([one for one in words if "=" in one and not one.startswith("--")])
+            assert run.hardware.device == ("cpu" if step.name.endswith("-cpu") else "cuda")
 
 
 def test_what_does_not_fit_is_not_begun(tmp_path):

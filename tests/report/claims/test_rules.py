@@ -13,7 +13,7 @@ from measured import measurement
 from benchmarks.numbers import archive_of
 from repro.config.claims import load_claims
 from repro.config.experiment import Experiment, ScalePlan, load_experiment
-from repro.report.claims import SPEEDS, Verdict, judge, metrics_of
+from repro.report.claims import Verdict, is_timed, judge
 from repro.report.contrasts import rows_of
 from repro.report.table import MeasuredCells
 from repro.results import Measurement
@@ -324,7 +324,7 @@ MOST = 500
 TIMED = {
     name
     for name, (paper, claim) in CLAIMS.items()
-    if metrics_of(claim, load_experiment(f"{paper}/{claim.artefact}")) & SPEEDS
+    if is_timed(claim, load_experiment(f"{paper}/{claim.artefact}"))
 }
 ENSEMBLES = {"peters2019/sparse-ensembles-beat-softmax", "peters2019/ensemble-gain"}
 SIMULATED = [
