@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from torch import nn
 
 from repro.mappings import Softmax
@@ -71,7 +72,6 @@ def test_a_layer_of_torch_keeps_the_mapping_when_it_is_evaluated():
 
 @pytest.mark.parametrize("kind", ["LlamaForCausalLM", "BertModel"])
 def test_models_of_transformers(kind):
-    transformers = pytest.importorskip("transformers")
     page = run(hugging_face=True)
     model_class = getattr(transformers, kind)
     sizes = {"num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 20}
