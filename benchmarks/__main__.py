@@ -16,7 +16,7 @@ import torch
 
 from benchmarks.machine import describe_machine
 from benchmarks.rows import Row, Shape, all_rows, target_for
-from benchmarks.timing import clock_for, paired
+from benchmarks.timing import clock_for, paired, submission_seconds
 from repro.atomic import atomic_path, atomic_write_text
 from repro.mappings.kernels import dispatch
 
@@ -42,7 +42,8 @@ _HEADER = """\
 class Line(NamedTuple):
     """Line of the table: medians of milliseconds, and of the ratios of single rounds.
 
-    ``forward`` is the best of five forward passes without the host's time; None on a CPU.
+    Only on CUDA devices: ``forward`` is the best of five forward passes without the host's time,
+    ``host`` the time in which the host submits one, ``host_baseline`` that of the baseline.
     """
 
     row: str
@@ -54,6 +55,8 @@ class Line(NamedTuple):
     rounds: int
     target: float | None
     forward: float | None = None
+    host: float | None = None
+    host_baseline: float | None = None
 
     def __str__(self) -> str:
         met = "" if self.target is None else "yes" if self.ratio <= self.target else "no"
@@ -97,19 +100,21 @@ def _timings(
         if row.kind not in ("mapping", "loss") and threads != max(counts):
             continue
         torch.set_num_threads(threads)
-        for shape in options.shapes or row.shapes:
-            passes, forward = row.passes(shape, device), None
+        for shape in options.shapes or row.shapes_on(options.device):
+            passes, alone = row.passes(shape, device), tuple[float, ...]()
             try:
                 timing = paired(*passes, clock, options.seconds)
             except RuntimeError as error:  # a kernel that fails, or out of memory
                 unmeasured.append(f"{row.name} {shape}: {str(error).splitlines()[0]}")
                 continue
             if options.device == "cuda":
-                forward = 1000 * min(forward_clock(passes[0].forward) for _ in range(5))
+                kernels = min(forward_clock(passes[0].forward) for _ in range(5))
+                host = (submission_seconds(one.forward, device) for one in passes)
+                alone = tuple(1000 * one for one in (kernels, *host))
             middle = 1000 * median(timing.measured), 1000 * median(timing.baseline)
             target = target_for(options.device, threads, row.name, shape)
             place = row.name, str(shape), threads
-            yield Line(*place, *middle, timing.ratio, timing.rounds, target, forward)
+            yield Line(*place, *middle, timing.ratio, timing.rounds, target, *alone)
 
 
 def failure(kinds: Iterable[str]) -> str | None:

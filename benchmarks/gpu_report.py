@@ -80,10 +80,12 @@ class Report:
                     yield f"  - `{case.get('classname')}::{case.get('name')}`"
 
     def _kernels(self, peak: float | None) -> Iterator[str]:
-        yield "The bandwidth is that of one read and one write of the array in a forward pass."
+        yield "The bandwidth is that of one read and one write of the array in a forward pass, the"
+        yield "host's time that in which it submits one (in brackets: that of the baseline)."
         yield f"The card's limit is {peak / 1e12:.2f} TB/s.\n" if peak else ""
-        yield "| row | shape | forward, µs | GB/s | of the limit | both ways, ms | baseline = 1 |"
-        yield "|:---|:---|---:|---:|---:|---:|---:|"
+        head = "row | shape | forward, µs | GB/s | of the limit | host, µs | both ways, ms"
+        yield f"| {head} | baseline = 1 |"
+        yield "|:---|:---|---:|---:|---:|---:|---:|---:|"
         for path in sorted(self.folder.glob("benchmark/*/measurements.csv"))[-1:]:
             for one in csv.DictReader(path.read_text("utf-8").splitlines()):
                 rows, size = map(int, one["shape"].split("x"))
@@ -93,7 +95,8 @@ class Report:
                 moved = f"{speed / 1e9:,.0f} | {share}"
                 if one["row"].endswith("_loss"):  # does not write the array
                     moved = "|"
-                both = f"{float(one['milliseconds']):.3g} | {float(one['ratio']):.2f}"
+                host = f"{1000 * float(one['host']):.1f} ({1000 * float(one['host_baseline']):.1f})"
+                both = f"{host} | {float(one['milliseconds']):.3g} | {float(one['ratio']):.2f}"
                 yield f"| {one['row']} | {one['shape']} | {1e6 * seconds:.1f} | {moved} | {both} |"
 
     def _training(self) -> Iterator[str]:

@@ -28,6 +28,12 @@ ATTENTION = (Shape(1280, 50), Shape(1280, 400))
 """Attention over short and long sentences."""
 OUTPUT = (Shape(1280, 18_000), Shape(256, 32_000))
 """Output layers with small and large vocabularies."""
+ON_CUDA = {
+    "mapping": (Shape(4096, 1024), Shape(256, 131_072)),
+    "peer": (Shape(256, 131_072),),
+    "loss": (Shape(2560, 32_000),),
+}
+"""Further shapes on CUDA devices, by kind of row: many rows, and longer ones than fit a program."""
 _SOFTMAX = partial(torch.softmax, dim=-1)
 BATCH = 8
 """Number of instances of SparseMAP."""
@@ -80,13 +86,17 @@ class Row(NamedTuple):
         name: key in tables and for ``--only``.
         kind: ``mapping``, ``loss``, ``peer`` or ``structure``; decides which tests must pass.
         passes: returns the measured pass and its baseline for a shape and a device.
-        shapes: the shapes, unless others are asked for.
+        shapes: the shapes on every device, unless others are asked for.
     """
 
     name: str
     kind: str
     passes: Callable[[Shape, torch.device], tuple[BothWays, BothWays]]
     shapes: tuple[Shape, ...] = (*ATTENTION, *OUTPUT)
+
+    def shapes_on(self, device: str) -> tuple[Shape, ...]:
+        """Return the shapes on the processor (``cpu``) or a CUDA device (``cuda``)."""
+        return self.shapes + (ON_CUDA.get(self.kind, ()) if device == "cuda" else ())
 
 
 def all_rows() -> list[Row]:

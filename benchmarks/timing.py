@@ -61,6 +61,18 @@ def processor_seconds(work: Work) -> float:
     return time.process_time() - start
 
 
+def submission_seconds(work: Work, device: torch.device, calls: int = 20) -> float:
+    """Return the shortest time in which the host submits a pass to a CUDA device, in seconds.
+
+    The device is idle before each call, so that its queue is never full.
+    """
+    found = []
+    for _ in range(calls):
+        torch.cuda.synchronize(device)
+        found.append(cpu_seconds(work))
+    return min(found)
+
+
 def _cuda_clock(device: torch.device, flushes: int) -> Clock:
     flush = torch.empty(_FLUSH_BYTES, dtype=torch.int8, device=device)
 

@@ -2,6 +2,7 @@
 
 import csv
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -153,3 +154,17 @@ def test_the_ratio_is_the_median_over_rounds():
 def test_more_time_means_more_rounds_up_to_a_limit():
     rounds = [paired(int, int, cpu_seconds, seconds).rounds for seconds in (1e-9, 30.0)]
     assert rounds[0] < rounds[1] == 300
+
+
+def test_a_card_is_measured_at_further_shapes_and_the_time_of_the_host_too(monkeypatch):
+    """Here the processor takes the place of the card, and its clock that of the events."""
+    rows = {row.name: row for row in all_rows()}
+    assert {Shape(4096, 1024), Shape(256, 131_072)} < {*rows["csoftmax"].shapes_on("cuda")}
+    assert Shape(2560, 32_000) in rows["entmax_loss"].shapes_on("cuda")
+    assert all(row.shapes_on("cpu") == row.shapes for row in rows.values())
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda _device: None)
+    monkeypatch.setattr(command, "clock_for", lambda *_given: cpu_seconds)
+    options = SimpleNamespace(device="cuda", shapes=[Shape(4, 4)], seconds=0.0)
+    given = [rows["sparsemax"]], options, torch.device("cpu"), list[str]()
+    (line,) = command._timings(*given)
+    assert min(line.forward, line.host, line.host_baseline) > 0

@@ -179,6 +179,9 @@ def card_of_fakes(monkeypatch):
     return properties
 
 
+MEASURED = "row,shape,milliseconds,ratio,forward,host,host_baseline"
+
+
 def test_bandwidth_is_that_of_the_data_sheet(card_of_fakes):
     assert gpu_report.bytes_per_second(card_of_fakes) == pytest.approx(3.35e12, rel=1e-3)
 
@@ -189,11 +192,11 @@ def test_a_card_of_unknown_bandwidth_has_a_page(card_of_fakes, tmp_path):
     measured = tmp_path / "benchmark" / "day-card"
     measured.mkdir(parents=True)
     (measured / "measurements.csv").write_text(
-        "row,shape,milliseconds,ratio,forward\nsparsemax,2560x32000,0.9,0.8,0.5\n"
+        f"{MEASURED}\nsparsemax,2560x32000,0.9,0.8,0.5,0.02,0.01\n"
     )
     Report(tmp_path, tmp_path, [], []).write(tmp_path / "gpu.md", {})
     page = (tmp_path / "gpu.md").read_text("utf-8")
-    assert cells(page, "sparsemax")[2:] == ["500.0", "1,311", "", "0.9", "0.80"]
+    assert cells(page, "sparsemax")[2:] == ["500.0", "1,311", "", "20.0 (10.0)", "0.9", "0.80"]
     assert "limit is" not in page
 
 
@@ -222,8 +225,8 @@ def test_the_page_shows_what_the_steps_left(card_of_fakes, tmp_path, monkeypatch
     measured = folder / "benchmark" / "day-card"
     measured.mkdir(parents=True)
     (measured / "measurements.csv").write_text(
-        "row,shape,milliseconds,ratio,forward\n"
-        "sparsemax,2560x32000,0.9,0.8,0.5\nsparsemax_loss,2560x32000,3.5,3.5,1.0\n"
+        f"{MEASURED}\nsparsemax,2560x32000,0.9,0.8,0.5,0.02,0.01\n"
+        "sparsemax_loss,2560x32000,3.5,3.5,1.0,0.02,0.01\n"
     )
     speeds = {"rows": [SPEED], "processes": {"12": 999.6}}
     (folder / "speed-a.json").write_text(json.dumps(speeds))
