@@ -373,6 +373,8 @@ def results(parsed: argparse.Namespace) -> int:
     keys, metrics = (
         [one for one in text.split(",") if one] for text in (parsed.pivot, parsed.metric)
     )
+    if parsed.json and parsed.format not in ("table", "json"):
+        raise UserError(f"--json and --format {parsed.format}: expected one of them")
     form = "json" if parsed.json else parsed.format
     print_results(folder, filters, keys, metrics, form, parsed.sort)
     return 0
@@ -514,6 +516,8 @@ def show(parsed: argparse.Namespace) -> int:
     run_id, settings = _take_name(parsed.settings, "run")
     folder = _folder(settings, "results_dir")
     if run_id is None:
+        if parsed.config:
+            raise UserError("--config: expected a run")
         _show(parsed, newest(folder), print_newest)
     else:
         found = describe(folder, run_id)

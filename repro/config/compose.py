@@ -150,9 +150,15 @@ def composed(overrides: Sequence[str]) -> _Composition:
 def refuse_unread(overrides: Sequence[str], place: Place, foreign_launcher: bool = False) -> None:
     """Refuse settings of Hydra, typed or of chosen files, that nothing reads (:func:`why_unread`).
 
+    So is a corpus that is typed beside a folder, which replaces it; artefacts name corpora.
+
     Raises:
         ConfigError: names the override, or the file and the key.
     """
+    typed = {item.key_or_group: item for item in map(parse_override, overrides)}
+    own = "data.folder" in typed and typed["data.folder"].value() is not None
+    if own and "data.corpus" in typed and place != "an artefact":
+        raise ConfigError("data.corpus is not read beside data.folder; leave it out")
     keys = {text: parse_override(text).key_or_group for text in overrides if is_hydras(text)}
     keys |= {f"{path}: {key}": key for key, path in _hydra_settings_of_files(overrides)}
     for text, key in keys.items():

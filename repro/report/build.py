@@ -168,7 +168,9 @@ def _example(record: Record, folder: RunFolder, page: Path) -> str:
     if not kept.attention.exists():
         return ""
     try:
-        row = next(iter(kept.read_attention()))
+        row = next(iter(kept.read_attention()), {})
+        if not {"source", "premise"} & row.keys():  # of a task of one's own, or none at all
+            return ""
         mapping = str(record.settings.get("mapping.name") or "")
         mark = f"<!-- {DIGEST}: {drawing_digest([row, mapping])} -->"
         present = page.read_text(encoding="utf-8") if page.exists() else ""
@@ -176,8 +178,11 @@ def _example(record: Record, folder: RunFolder, page: Path) -> str:
         if end:
             return f"{mark}{drawing}{end}"
         canvas, description = draw_example(row, mapping)
-    except (DamagedFileError, ResultsError, KeyError, StopIteration) as error:
-        _log.warning("%s: %r", kept.attention, error)
+    except KeyError as error:
+        _log.warning("%s: the first row has no %s", kept.attention, error)
+        return ""
+    except (DamagedFileError, ResultsError) as error:  # both name the file
+        _log.warning("%s", error)
         return ""
     return mark + canvas.svg(f"example-{record.run_id}", description).strip()
 

@@ -232,7 +232,7 @@ def compare(folder: Path, names: Sequence[str], filters: Sequence[str]) -> dict[
         higher, base = metric_of(name).higher_is_better, values[0]
         metrics[name] = {
             "values": values,
-            "differences": [v if v is None or base is None else v - base for v in values],
+            "differences": [None if v is None or base is None else v - base for v in values],
             "higher_is_better": higher,
             "best": None if higher is None else max(known) if higher else min(known),
             "tests": [_tested(comparer, name, first, one) for one in records],

@@ -44,8 +44,7 @@ def provenance_items(records: Sequence[Measurement]) -> list[tuple[str, str]]:
 
 def reproduce_command(experiment: Experiment, scale: str, changed: Sequence[str] = ()) -> str:
     """Return the command that reproduces an artefact, with ``changed`` settings."""
-    settings = f" ARGS={shlex.quote(shlex.join(changed))}" if changed else ""
-    return f"make reproduce-{experiment.name.replace('/', '-')} SCALE={scale}{settings}"
+    return shlex.join(["repro", "reproduce", experiment.name, f"scale={scale}", *changed])
 
 
 def scale_banner(scale: str) -> str:

@@ -7,7 +7,7 @@ read from its folder, whichever process computed it: the two exchange nothing el
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -41,7 +41,7 @@ from repro.results.store import current_record
 from repro.runs.display import RunState, SweepDisplay, command_line, read_sweep
 from repro.runs.execute import RunFailedError, execute, monitored
 from repro.runs.job import Job, Outcome, locate
-from repro.runs.locking import announce, is_claimed
+from repro.runs.locking import announce, is_claimed, run_lock
 from repro.runs.summary import labels_of, list_artefacts, print_plan, record_sweeps, sweeps_of
 
 CONTINUED = "REPRO_CONTINUED_SWEEP"
@@ -222,6 +222,7 @@ def launch_jobs(
     _check(jobs, backend.remote)
     checked()
     labels = labels_of(jobs, position.shared)
+    lock: AbstractContextManager[None] = nullcontext()
     if folder is not None and any(job.folder.status != "done" for job in jobs):
         # For `repro status` and for the next rounds of the sweep.
         kept = read_sweep(folder)
@@ -231,8 +232,9 @@ def launch_jobs(
             # The labels of the whole sweep are more specific, so keep them.
             kept["runs"].setdefault(run_id, label)
         atomic_write_json(folder / "sweep.json", kept)
+        lock = run_lock(folder, lambda _: None)  # a detached sweep may still be about to end
     states = [RunState(job.folder, labels[job.run_id]) for job in jobs]
-    with SweepDisplay(states, position.before, position.total) as display:
+    with lock, SweepDisplay(states, position.before, position.total) as display:
         backend.run(Batch(jobs, settings, folder or Path(), display))
 
 

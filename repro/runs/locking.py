@@ -32,7 +32,7 @@ class RunBusyError(RuntimeError):
 
 @contextmanager
 def run_lock(folder: Path, on_busy: Callable[[RunBusyError], None] | None = None) -> Iterator[None]:
-    """Lock a run folder, created if it is missing, exclusively while the block runs.
+    """Lock the folder of a run or sweep, created if missing, exclusively while the block runs.
 
     Read the content of the folder inside the block only: it may change until then. If another
     process holds the run, ``on_busy`` is called once and the process waited for.
@@ -91,7 +91,7 @@ def remove_locked(folder: Path) -> None:
 
 
 def is_claimed(folder: Path) -> bool:
-    """Return whether a process works on a run, without writing to its folder."""
+    """Return whether a process works on a run or sweep, without writing to its folder."""
     try:
         with (folder / _LOCK).open("rb") as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -38,6 +38,10 @@ LEAST_MINUTES = {
 bound at full scale."""
 
 
+_EXTENT = ("training.max_epochs", "training.max_steps", "task.languages")
+"""Settings that decide how long a run takes: one with others is no basis for an estimate."""
+
+
 @dataclass(frozen=True)
 class ArtefactPlan:
     """Runs of an artefact, done and to do."""
@@ -180,7 +184,8 @@ def _time_of_similar(config: RunConfig, runs: Iterable[Record]) -> tuple[float, 
     for run in runs:
         other, its_device = run.settings, _kind_and_model(run.device)
         near = device[0] == its_device[0] == "cpu"
-        if (its_device == device or near) and other["task.name"] == mine["task.name"]:
+        as_long = all(other.get(key) == mine.get(key) for key in ("task.name", *_EXTENT))
+        if (its_device == device or near) and as_long:
             equal = sum(other.get(key) == mine[key] for key in mine if key != "seed")
             found.setdefault((its_device == device, equal), []).append(run.wall_time)
     if not found:

@@ -16,7 +16,7 @@ from repro.results import Record, ResultsError, RunFolder, find_run, recent_runs
 from repro.results.labels import age_text, main_first, main_metric, result_text, run_title
 from repro.results.store import current_record, newer_record, read_settings
 from repro.runs.display import RunState, read_sweep
-from repro.runs.locking import run_state
+from repro.runs.locking import is_claimed, run_state
 
 DIVERGED = "its training diverged; try a lower training.learning_rate"
 
@@ -204,8 +204,8 @@ def sweep_status(results_dir: Path, name: str | None) -> Facts:
         except OSError as error:
             jobs = str(error).splitlines()[-1]
     counts = dict(Counter(row["status"] for row in rows))
-    facts = {"folder": str(folder), "command": kept["command"], "runs": rows}
-    return {**facts, "jobs": jobs, "counts": counts}
+    facts = {"folder": str(folder), "command": kept["command"], "running": is_claimed(folder)}
+    return {**facts, "runs": rows, "jobs": jobs, "counts": counts}
 
 
 def print_status(found: Facts) -> None:
@@ -217,7 +217,7 @@ def print_status(found: Facts) -> None:
             console.print(f"{row['run_id']}  {row['status']:12}{row['label']}  {row['progress']}")
     if found["jobs"] is not None:
         console.print(f"jobs: {found['jobs'] or 'none in the queue'}")
-    counts = found["counts"]
-    if {"queued", "interrupted"} & {*counts} and "running" not in counts and not found["jobs"]:
+    counts, works = found["counts"], found["running"] or found["jobs"]
+    if {"queued", "interrupted"} & {*counts} and "running" not in counts and not works:
         console.print(f"nothing is running; continue with: {found['command']}")
     console.print(", ".join(f"{number} {status}" for status, number in counts.items()))

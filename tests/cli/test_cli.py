@@ -336,6 +336,8 @@ COLUMNS = ["plan", "niculae2018/table2", "--columns"]
         (["report", "scale=tiny"], "choose from: demo, full, small"),
         (["report", "scale=full", "results_dir=nowhere"], "no results in nowhere/full"),
         (["report", "scal=demo"], "unknown setting 'scal=demo'; this command takes scale=... and"),
+        (["show", "--config"], "--config: expected a run"),
+        (["results", "--json", "--format", "csv"], "--json and --format csv: expected one of them"),
         (["run", "mapping.alpha"], "cannot read 'mapping.alpha'"),
         (["run", "-m", "--cfg", "job"], "-m: --cfg, --info and --hydra-help only print one"),
         (["run", "--cfg", "job", "--info"], "Only one of --run, --multirun, --cfg"),

@@ -305,6 +305,8 @@ UNREADABLE = {
         ("--cfg job -cd here -cd there", "--config-dir is given twice"),
         ("--cfg job hydra.launcher.parallel_runs=2", "is for multiruns; add -m"),
         ("--cfg job hydra.job.chdir=true", "changes nothing in a single run"),
+        ("data.corpus=a data.folder=b", "data.corpus is not read beside data.folder"),
+        ("-m data.corpus=a data.folder=b,c", "data.corpus is not read beside data.folder"),
         ("-cn other", "is not supported"),
         ("--config-path=x", "is not supported"),
         ("--experimental-rerun job.pickle", "is not supported"),

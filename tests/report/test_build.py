@@ -93,12 +93,12 @@ def test_what_was_not_run_is_one_line_with_the_reason_if_there_is_another(tmp_pa
     assert set(written(tmp_path)) == {"full/report.html", "full/report.md"}
     assert html.count("<li><b>paper2020/table9</b>") == 1
     assert html.count("<li><b>paper2020/figure9</b>") == 1
-    assert "SCALE=full" in html
+    assert "scale=full" in html
     markdown = (tmp_path / "full" / "report.md").read_text(encoding="utf-8")
-    assert "make reproduce-paper2020-table9 SCALE=full" in markdown
+    assert "repro reproduce paper2020/table9 scale=full" in markdown
     small = build_report(Archive(tmp_path, "small")).read_text(encoding="utf-8")
     assert small.count("has no small scale") == 2
-    assert "make reproduce" not in small
+    assert "repro reproduce" not in small
 
 
 def test_a_damaged_record_is_named_and_hides_no_other(archive, results):

@@ -94,6 +94,14 @@ def test_a_page_shows_an_output_of_a_generated_input_and_none_of_a_corpus(tmp_pa
     assert "<svg" not in page_of(tmp_path / "b", False)
 
 
+def test_examples_of_a_task_of_ones_own_are_not_drawn(tmp_path, caplog):
+    publish(tmp_path, RECORD)
+    home = run_folder(tmp_path, "demo", RECORD.run_id)
+    home.write_attention([{"index": 0, "symbols": [1, 2], "weights": [0.5, 0.5]}])
+    build_report(Archive(tmp_path, "demo"), [])
+    assert not caplog.messages
+
+
 def test_an_example_is_drawn_again_only_if_it_changes(tmp_path, monkeypatch):
     drawn = list[str]()
 

@@ -443,6 +443,15 @@ def test_values_of_another_signature_are_left_out_of_a_comparison(
     assert all("dev/loss" in run["metrics"] for run in data["runs"])
 
 
+def test_a_metric_that_the_first_run_lacks_has_no_differences(results, capsys):
+    (one,) = [one for one in all_records(results) if one.run_id == "softmax-1"]
+    publish(results, replace(one, metrics={"dev/loss": 1.0}, signatures={"dev/loss": "s"}))
+    assert main(["compare", "softmax-1", "entmax-1", "--json", f"results_dir={results}"]) == 0
+    accuracy = json.loads(capsys.readouterr().out)["metrics"]["test/accuracy"]
+    assert accuracy["values"] == [None, 95]
+    assert accuracy["differences"] == [None, None]
+
+
 def test_runs_of_two_epochs_are_compared_without_a_test(results, capsys):
     (one,) = [one for one in all_records(results) if one.run_id == "softmax-1"]
     publish(results, replace(one, epoch=one.epoch - 1))
@@ -582,6 +591,12 @@ def test_a_plan_takes_times_from_other_processors_where_there_are_no_others(
     publish(tmp_path, replace(other, run_id="resumed", wall_time=20.0, device=resumed))
     _, estimate = plan([name], "demo", where)
     assert (estimate.elsewhere, estimate.seconds) == (0, 20 * count)
+    # A short trial is no basis.
+    trial = compose_run([*first.overrides, *where, "training.max_steps=1"])
+    for path in (tmp_path / "demo" / "records").iterdir():
+        path.unlink()
+    publish(tmp_path, replace(other, config=settings(trial)))
+    assert plan([name], "demo", where)[1].unknown == count
 
 
 def test_a_comparison_by_filters_keeps_the_settings_that_are_read_first(

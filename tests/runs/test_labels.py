@@ -14,6 +14,7 @@ from repro.results import RunFolder, run_folder
 from repro.results.labels import age_text, run_title
 from repro.runs.display import RunState
 from repro.runs.launch import prepare_jobs
+from repro.runs.locking import run_lock
 from repro.runs.summary import labels_of
 
 
@@ -100,6 +101,9 @@ def test_a_sweep_that_nobody_works_on_says_how_to_continue(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["counts"] == {"interrupted": 1, "queued": 1}
     assert main(["status", f"results_dir={tmp_path}"]) == 0
     assert capsys.readouterr().out.splitlines()[-2].endswith(f": {command}")
+    with run_lock(sweep.parent):  # as the command does, which may be starting its workers
+        assert main(["status", f"results_dir={tmp_path}"]) == 0
+    assert not capsys.readouterr().out.splitlines()[-2].endswith(f": {command}")
 
 
 def test_the_main_metric_of_a_run_is_printed_first(tmp_path, capsys):
