@@ -12,10 +12,9 @@ import torch
 pytest.importorskip("triton")
 
 from registers import CALLS, compiled_only
-from triton.language import constexpr
 from triton.runtime import JITFunction
 
-from repro.mappings.kernels.cuda import bounded, entmax, grouped, norm, policy
+from repro.mappings.kernels.cuda import bounded, entmax, grouped, launch, norm, policy
 from repro.mappings.kernels.dispatch import CudaLauncher, launchers
 
 FAMILIES = (entmax, bounded, grouped, norm)
@@ -92,37 +91,60 @@ def test_every_operator_has_a_launcher(device, name):
     assert len(inspect.signature(found[0]).parameters) == len(schema.arguments)
 
 
+class Compiled:
+    """Takes the place of compiled kernels; keeps what Triton and they are called with."""
+
+    def __init__(self, monkeypatch):
+        self.looked_up, self.launched = [], []
+        monkeypatch.setattr(launch, "_compiled", {})
+        monkeypatch.setattr(JITFunction, "run", self.look_up)
+
+    def look_up(self, *arguments, grid, warmup, **named):
+        self.looked_up.append((grid, arguments, named))
+        return self
+
+    def __getitem__(self, grid):
+        return lambda *arguments: self.launched.append((grid, arguments))
+
+
 @pytest.mark.parametrize("order", [0.0, 0.5, 1.0])
-def test_a_launch_calls_few_functions(order, monkeypatch):
-    """Count the calls from the launcher table to Triton, three of which are Triton's own."""
-    launcher, calls = CudaLauncher("entmax", "entmax_forward"), []
-    monkeypatch.setattr(JITFunction, "run", lambda *_, **__: None)
+def test_a_repeated_launch_asks_triton_for_nothing(order, monkeypatch):
+    """Count the Python functions from the table of launchers to the compiled kernel."""
+    launcher, compiled, calls = CudaLauncher("entmax", "entmax_forward"), Compiled(monkeypatch), []
     launcher(scores := torch.zeros(64, 25), order)
     sys.setprofile(lambda frame, event, _: calls.append(frame) if event == "call" else None)
     try:
         launcher(scores, order)
     finally:
         sys.setprofile(None)
-    assert len(calls) <= 9
+    assert len(calls) <= 15
+    ((looked_up, (rows, *others), named),) = compiled.looked_up
+    ((launched, (same, _, *found)),) = compiled.launched
+    assert launched == (*looked_up, 1, 1)
+    assert rows is same is scores
+    kernel = entmax.forward_kernel if order else entmax.softmax_kernel
+    constants = [named[name] for name in kernel.arg_names[1 + len(others) :]]
+    assert found == [*others[1:], *constants]
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        *(entmax.forward_kernel, entmax.backward_kernel, entmax.softmax_kernel),
-        *(entmax.loss_kernel, entmax.loss_backward_kernel),
-        *(bounded.bounded_kernel, bounded.bounded_backward_kernel),
-        *(norm.pnorm_kernel, norm.pnorm_backward_kernel),
-        *(grouped.pairwise_kernel, grouped.total_kernel),
-    ],
-    ids=lambda kernel: kernel.__name__,
-)
-def test_a_launch_compares_no_constants(kernel):
-    """Triton compares those that a kernel takes from a module with what they were, every time."""
-    assert kernel.cache_key
-    compared = [
-        name
-        for (name, _), (value, _) in kernel.used_global_vals.items()
-        if isinstance(value, constexpr)
+def test_what_triton_compiles_anew_for_is_looked_up_again(monkeypatch):
+    """Types, alignment, lengths that are one or multiples of 16, and 64 bits for a number."""
+    compiled, both = Compiled(monkeypatch), torch.zeros(9, 33)
+    calls = [
+        *(
+            (both[:8, :length].contiguous(), order)
+            for length in (25, 1, 16)
+            for order in (0.5, 0.3)
+        ),
+        (both.double(), 0.5),
+        (both.flatten()[1:33].view(1, 32), 0.5),
+        (both.flatten()[:32].view(1, 32), 0.5),
+        (both.flatten()[:32].view(2, 16), 2.0),
+        (both.flatten()[:32].view(2, 16), torch.tensor(1.0)),
     ]
-    assert not compared
+    for given in calls:
+        entmax.entmax_forward(*given)
+    assert (len(compiled.looked_up), compiled.launched) == (len(calls), [])
+    for given in calls:
+        entmax.entmax_forward(*given)
+    assert (len(compiled.looked_up), len(compiled.launched)) == (len(calls), len(calls))

@@ -52,6 +52,20 @@ def run_tiles(
     )  # fmt: skip
 
 
+_compiled: dict[tuple[Any, ...], tuple[Any, tuple[Any, ...]]] = {}
+"""Compiled kernels, with the constants that they take after other arguments, by what Triton
+compiles anew for. Its own look-up binds arguments by name, which takes most of a launch's time."""
+
+
+def _kind(argument: Argument) -> object:
+    """Return what Triton compiles for: type, alignment, and of integers being one and size."""
+    if isinstance(argument, Tensor):
+        return argument.dtype, argument.data_ptr() % 16 == 0
+    if argument is None:
+        return None
+    return argument == 1, argument % 16 == 0, -(2**31) <= argument < 2**31
+
+
 def run(
     kernel: Any, programs: int, warps: int, first: Tensor, *arguments: Argument, **constants: Any
 ) -> None:
@@ -62,12 +76,22 @@ def run(
     """
     if programs == 0:
         return
+    device = first.get_device()
     # Changing the device takes longer than asking for it.
-    if first.is_cuda and first.get_device() != torch.cuda.current_device():
+    if first.is_cuda and device != torch.cuda.current_device():
         with torch.cuda.device(first.device):
             run(kernel, programs, warps, first, *arguments, **constants)
-    else:
-        kernel[programs,](
-            first, *arguments, **constants,
-            num_warps=warps, num_stages=1, enable_fp_fusion=True, maxnreg=policy.registers(warps),
-        )  # fmt: skip
+        return
+    kinds = (_kind(first), *map(_kind, arguments))
+    key = (id(kernel), device, warps, kinds, *constants.values())  # kernels live as modules do
+    if key in _compiled:
+        compiled, values = _compiled[key]
+        compiled[programs, 1, 1](first, *arguments, *values)
+        return
+    compiled = kernel[programs,](
+        first, *arguments, **constants,
+        num_warps=warps, num_stages=1, enable_fp_fusion=True, maxnreg=policy.registers(warps),
+    )  # fmt: skip
+    if compiled is not None:  # by the interpreter
+        names = kernel.arg_names[1 + len(arguments) :]
+        _compiled[key] = compiled, tuple(constants[name] for name in names)
