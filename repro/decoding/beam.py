@@ -107,22 +107,10 @@ def beam_search(
 
 
 def greedy(
-    model: StepModel[StateT],
-    source: Tensor,
-    source_mask: Tensor,
-    *,
-    max_length: int,
-    keep_attention: bool = False,
+    model: StepModel[StateT], source: Tensor, source_mask: Tensor, *, max_length: int
 ) -> list[BeamResult]:
     """Take the most probable token at every step: beam search with a beam of one."""
-    return beam_search(
-        model,
-        source,
-        source_mask,
-        beam_size=1,
-        max_length=max_length,
-        keep_attention=keep_attention,
-    )
+    return beam_search(model, source, source_mask, beam_size=1, max_length=max_length)
 
 
 class _Beam:
