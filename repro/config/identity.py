@@ -24,7 +24,7 @@ def changes_numbers(override: str) -> bool:
     return re.split(r"[.=]", override.lstrip("+"))[0] not in NUISANCE
 
 
-REMOVED = {("loss", "label_smoothing"): 0.0, ("decoding", "replace_unknown"): False}
+REMOVED = {("loss", "label_smoothing"): 0.0}
 """Settings of earlier versions, with the only value that a run of today can have had."""
 
 
