@@ -71,8 +71,9 @@ def claims_matrix(results_dir: Path, known: Mapping[str, Sequence[Judged]]) -> l
         signs = tuple(
             SIGNS.get(found[name].verdict, NONE) if name in found else NONE for name in SCALES
         )
-        author = authors.get(one.paper, one.paper)
-        lines.append(Line(author, one, scale, published_outcome(one), signs))
+        printed = PublishedCells(one.experiment, FULL_SCALE, [])
+        published = judge(one.paper, one.claim, one.experiment, printed).deciding
+        lines.append(Line(authors.get(one.paper, one.paper), one, scale, published, signs))
     if not any(line.scale for line in lines):
         return []
     order = [*SIGNS, Verdict.NOT_MEASURED, Verdict.NO_PREDICATE]
@@ -93,12 +94,6 @@ class PublishedCells(MeasuredCells):
                     cell = row, one.name, one.metric
                     found[cell] = [Measurement.alone(cell, values[one.name], self.scale, seed)]
         return found
-
-
-def published_outcome(one: Judged) -> Outcome | None:
-    """Apply the rule of a claim to the published values; None if one is not printed."""
-    cells = PublishedCells(one.experiment, FULL_SCALE, [])
-    return judge(one.paper, one.claim, one.experiment, cells).deciding
 
 
 class Answer(NamedTuple):
