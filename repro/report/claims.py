@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import groupby
 from statistics import fmean
 
-from repro.config.claims import Bound, Claim, load_claims
+from repro.config.claims import Bound, Claim, Predicate, load_claims
 from repro.config.experiment import Column, Experiment, load_experiment
 from repro.evaluation.metrics import metric_of
 from repro.report.cell import LEVEL, number_text, p_text, signed_text
@@ -223,22 +223,22 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
         verdict = Verdict.UNDECIDED
         joint = next(one for one in shown if one.deciding is joint.deciding)
         reasons += ["one seed"] * (joint.seeds < 2)
-        visible = joint.deciding.visible
-        if small:
-            word = "baseline too low"
-        elif some:
-            word = f"so far {'yes' if joint.true else 'no'}"
-        elif visible is None:
-            word = "one seed"
-        else:
-            limit = isinstance(predicate, Bound)
-            why = "too close to the limit" if limit else "no difference seen"
-            word = f"{why} (± {number_text(visible, joint.deciding.digits)})"
+        word = "baseline too low" if small else _undecided(joint, some, predicate)
     place = f", on {len(measured)} of the paper's {len(wanted)} columns"
     word += place * (len(measured) < len(wanted))
     agree = sum(one.true for one in by_column.values() if one), len(measured), len(wanted)
     reason = "; ".join(filter(None, reasons))
     return Judged(paper, claim, experiment, verdict, word, tuple(shown), joint, reason, agree)
+
+
+def _undecided(one: Outcome, some: bool, predicate: Predicate) -> str:
+    """Say in a few words why a test decides nothing; ``some``: not all columns are measured."""
+    if some:
+        return f"so far {'yes' if one.true else 'no'}"
+    if (visible := one.deciding.visible) is None:
+        return "one seed"
+    why = "too close to the limit" if isinstance(predicate, Bound) else "no difference seen"
+    return f"{why} (± {number_text(visible, one.deciding.digits)})"
 
 
 def _too_small(cells: MeasuredCells, columns: Sequence[Column]) -> str:
