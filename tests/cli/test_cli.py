@@ -14,18 +14,13 @@ from pathlib import Path
 import forked
 import pytest
 import torch
+from tutorial import TINY_INFLECTION as TINY
 
 from repro.cli import main
 from repro.config.experiment import list_experiments, load_experiment
 from repro.results import RunFolder, list_runs
 from repro.results.sweeps import read_sweeps, swept, write_sweep
 from repro.runs.environment import may_have_gpu
-
-TINY = [
-    "hardware=cpu", "task.setting=medium", "task.stored_examples=1", "model.embedding_size=6",
-    "model.hidden_size=6", "model.layers=1", "training.max_steps=1", "decoding.max_length=4",
-    "decoding.max_hypotheses=5",
-]  # fmt: skip
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from omegaconf import OmegaConf
+from tutorial import TINY_INFLECTION
 
 from repro.atomic import atomic_write_text as write
 from repro.cli import main
@@ -27,11 +28,6 @@ from repro.config.schema.mapping import EntmaxConfig
 from repro.config.schema.registry import schema_choices
 
 MILD = "defaults: [base_entmax, _self_]\nname: entmax\nalpha: 1.125\n"
-TINY = [
-    "hardware=cpu", "task.setting=medium", "task.stored_examples=1", "model.embedding_size=6",
-    "model.hidden_size=6", "model.layers=1", "training.max_steps=1", "decoding.max_length=4",
-    "decoding.max_hypotheses=5",
-]  # fmt: skip
 EXPERIMENT = """
 kind: figure
 title: "t"
@@ -326,7 +322,7 @@ def test_a_broken_experiment_is_refused_in_one_line(extension, text, expected, c
 def test_a_broken_experiment_is_no_failure_of_a_run(extension, capsys):
     path = extension / "experiments" / "mine" / "table1.yaml"
     path.parent.mkdir(parents=True)
-    run = ["run", *TINY, f"results_dir={extension / 'results'}"]
+    run = ["run", *TINY_INFLECTION, f"results_dir={extension / 'results'}"]
     for text in (b"kind: [table\nx: 1\n", b"kind: table\nrow: {}\n", b'title: "\xe9"\n'):
         path.write_bytes(text)
         for command in (run, [*run, "-m", "seed=1,2"]):

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from executed import executed
+from executed import composer, executed
 
-from repro.config.compose import compose_run
-from repro.config.schema import RunConfig
 from repro.config.schema.seq2seq import FertilityConfig, TranslatorConfig
 from repro.data.alignment.links import fertilities
 from repro.data.alignment.model import train_two_way
@@ -26,15 +24,11 @@ from repro.tasks.text_pairs import TextPairsTask, prepare_text
 from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")
-SMALL = [
+config = composer(
     "task=nmt", "hardware=cpu", "mapping=csparsemax", "loss=cross_entropy", "training.max_steps=2",
     "model.embedding_size=8", "model.hidden_size=8", "model.fertility.epochs=1",
     "task.stored_examples=2", "decoding.max_length=12", "decoding.beam_size=2",
-]  # fmt: skip
-
-
-def config(root: Path, *overrides: str) -> RunConfig:
-    return compose_run([*SMALL, f"results_dir={root}", *overrides])
+)  # fmt: skip
 
 
 def made(root: Path, *overrides: str) -> TextPairsTask:

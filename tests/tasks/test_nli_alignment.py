@@ -2,12 +2,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from executed import executed
+from executed import composer, executed
 from figure_runs import runs_in
 from predicted import predicted
 
 from repro.config.compose import compose_run
-from repro.config.schema import RunConfig
 from repro.mappings import Sparsemax
 from repro.models.entailment.alignment import SequentialAligner, StructuredAligner, WordAligner
 from repro.models.entailment.classifiers import AlignedLabels
@@ -17,16 +16,12 @@ from repro.tasks.nli_alignment.task import NliAlignmentTask
 from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")
-SMALL = [
+config = composer(
     "task=nli_alignment", "hardware=cpu", "hardware.parallel_runs=1", "model.vector_size=6",
     "model.hidden_size=6", "data.train_premises=16", "task.stored_examples=4",
     "training.max_epochs=2", "model.embedding_std=1",
-]  # fmt: skip
+)  # fmt: skip
 ALIGNERS = {"words": WordAligner, "sequential": SequentialAligner, "matching": StructuredAligner}
-
-
-def config(root: Path, *overrides: str) -> RunConfig:
-    return compose_run([*SMALL, f"results_dir={root}", *overrides])
 
 
 SPARSE = {"words": ("mapping=sparsemax",)}

@@ -3,14 +3,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from executed import executed
+from executed import composer, executed
 from figure_runs import runs_in
 from predicted import own_examples, predicted, printed
 from stored_statistics import assert_sums_give_the_records
 
 from repro.config import ConfigError
 from repro.config.compose import compose_run
-from repro.config.schema import RunConfig
 from repro.data.alignment.model import train_two_way
 from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
@@ -32,16 +31,12 @@ from repro.tasks.text_pairs import TextPairsTask
 from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")
-SMALL = [
+config = composer(
     "task=nmt", "hardware=cpu", "hardware.parallel_runs=1", "model.embedding_size=16",
     "model.hidden_size=16", "model.fertility.epochs=1", "task.stored_examples=3",
     "training.max_steps=5", "decoding.max_length=20", "decoding.beam_size=2",
-]  # fmt: skip
+)  # fmt: skip
 BOUNDED = ["mapping=csparsemax", "loss=cross_entropy"]
-
-
-def config(root: Path, *overrides: str) -> RunConfig:
-    return compose_run([*SMALL, f"results_dir={root}", *overrides])
 
 
 def made(root: Path, *overrides: str) -> TextPairsTask:

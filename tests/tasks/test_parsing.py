@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 import torch
-from executed import executed
+from executed import composer, executed
 from figure_runs import runs_in
 from predicted import own_examples, predicted, printed
 from stored_statistics import assert_sums_give_the_records
 
 from repro.config import ConfigError
 from repro.config.compose import compose_run
-from repro.config.schema import RunConfig
 from repro.data.batching import collate_trees
 from repro.data.dependencies.conllu import parse_conllu
 from repro.data.vocabulary import SPECIALS
@@ -34,15 +33,11 @@ from repro.tasks.parsing.task import (
 from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")
-SMALL = [
+config = composer(
     "task=parsing", "hardware=cpu", "hardware.parallel_runs=1", "model.word_size=8",
     "model.tag_size=4", "model.lstm_size=8", "model.arc_size=8", "task.stored_examples=5",
     "training.max_epochs=2",
-]  # fmt: skip
-
-
-def config(root: Path, *overrides: str) -> RunConfig:
-    return compose_run([*SMALL, f"results_dir={root}", *overrides])
+)  # fmt: skip
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from executed import executed
+from executed import composer, executed
 from figure_runs import runs_in
 from predicted import own_examples, predicted
 from stored_statistics import assert_sums_give_the_records
@@ -10,7 +10,6 @@ from stored_statistics import assert_sums_give_the_records
 from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
 from repro.config.planning import plan_runs
-from repro.config.schema import RunConfig
 from repro.data.nli import LABELS
 from repro.data.vocabulary import Vocabulary
 from repro.errors import DataError
@@ -26,15 +25,11 @@ from repro.tasks.snli.task import SnliTask
 from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")
-SMALL = [
+config = composer(
     "task=snli", "hardware=cpu", "hardware.parallel_runs=1", "model.vector_size=6",
     "model.hidden_size=6", "data.train_premises=40", "task.stored_examples=5",
     "training.max_epochs=2", "training.batch_size=32",
-]  # fmt: skip
-
-
-def config(root: Path, *overrides: str) -> RunConfig:
-    return compose_run([*SMALL, f"results_dir={root}", *overrides])
+)  # fmt: skip
 
 
 @pytest.fixture
