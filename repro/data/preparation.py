@@ -19,7 +19,7 @@ from repro.data.pair import Pair
 from repro.data.parallel import ParallelCorpus, ParallelText, read_pairs, write_lines
 from repro.data.segmentation import SubwordSegmenter, moses_tokenizer
 from repro.data.stages import cached_stage, identity_digest
-from repro.data.vocabulary import SINK, SPECIALS, Vocabulary
+from repro.data.vocabulary import SINK, SPECIALS, Vocabulary, with_sink
 from repro.errors import DataError
 
 _VERSION = 2
@@ -259,7 +259,7 @@ def _write_ids(pieces: Path, settings: EncodingSettings, sink: bool, folder: Pat
         texts = read_pairs(_files(pieces, split))
         words = ([[unknown.get(w, w) for w in side.split()] for side in pair] for pair in texts)
         pairs = (
-            Pair(source.encode([*first, *extra]), target.encode(second))
+            Pair(source.encode(with_sink(first) if sink else first), target.encode(second))
             for first, second in words
             if split != "train" or max(len(first), len(second)) <= settings.max_length
         )

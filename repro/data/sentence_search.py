@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from repro.data.pair import Pair
 from repro.data.segmentation import SEPARATOR
-from repro.data.vocabulary import SPECIALS, Vocabulary
+from repro.data.vocabulary import SINK, SPECIALS, Vocabulary
 
 
 def sentence_key(text: str) -> str:
@@ -44,19 +44,15 @@ def first_or_named(texts: Iterable[str], first: int, named: Iterable[str]) -> li
 
 
 def find_pairs(
-    pairs: Iterable[Pair],
-    source: Vocabulary,
-    target: Vocabulary,
-    wanted: Iterable[str],
-    ignored: Sequence[str] = (),
+    pairs: Iterable[Pair], source: Vocabulary, target: Vocabulary, wanted: Iterable[str]
 ) -> dict[str, int]:
     """Find the position of the first pair with each wanted sentence on one side, if there is one.
 
     A sentence, of which case, spaces and punctuation do not matter, may be given by its digest.
-    ``ignored`` tokens are not part of a sentence, and unknown words match nothing.
+    The sink is not part of a sentence, and unknown words match nothing.
     """
     rest = {sentence_digest(text): text for text in wanted if sentence_key(text)}
-    keys, other_keys = _token_keys(source, ignored), _token_keys(target, ignored)
+    keys, other_keys = _token_keys(source), _token_keys(target)
     found: dict[str, int] = {}
     for position, pair in enumerate(pairs):
         if not rest:
@@ -67,9 +63,9 @@ def find_pairs(
     return found
 
 
-def _token_keys(vocabulary: Vocabulary, ignored: Sequence[str]) -> list[str]:
+def _token_keys(vocabulary: Vocabulary) -> list[str]:
     """Return the key of each token; that of a sentence is the concatenation over its tokens."""
-    blank = {*SPECIALS, *ignored}
+    blank = {*SPECIALS, SINK}
     keys = [
         "" if token in blank else sentence_key(token.removesuffix(SEPARATOR))
         for token in vocabulary.tokens

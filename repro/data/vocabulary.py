@@ -10,6 +10,16 @@ SINK = "<SINK>"
 """Last source token, which receives the attention of target words without a counterpart."""
 
 
+def with_sink(source: Iterable[str]) -> list[str]:
+    """Append the sink to the symbols of a source, as bounded attention reads it."""
+    return [*source, SINK]
+
+
+def without_sink(source: Sequence[str]) -> list[str]:
+    """Return the symbols of a source without its sink, if there is one."""
+    return [*source[:-1]] if SINK in source[-1:] else [*source]
+
+
 class Vocabulary:
     """Symbols and their ids; the first four are padding, unknown, begin and end.
 

@@ -22,7 +22,7 @@ from repro.data.parallel import ParallelCorpus
 from repro.data.preparation import PreparedCorpus, prepare, prune_tests
 from repro.data.segmentation import join_subwords, moses_detokenizer
 from repro.data.sentence_search import find_pairs, sentence_digest
-from repro.data.vocabulary import SINK, Vocabulary
+from repro.data.vocabulary import Vocabulary, with_sink
 from repro.decoding import BeamResult, Hypothesis, StepModel, forced
 from repro.decoding.penalties import Penalties, rescored
 from repro.evaluation.metrics import Evaluation
@@ -58,7 +58,7 @@ def stored_examples(data: PreparedCorpus, count: int, shown: Sequence[str]) -> l
     missing = [*{sentence_digest(text): text for text in shown}.values()]
     others = set[tuple[str, int]]()
     for split in ("dev", *data.corpus.tests, "train"):
-        found = find_pairs(data.splits[split], data.source, data.target, missing, [SINK])
+        found = find_pairs(data.splits[split], data.source, data.target, missing)
         others |= {(split, index) for index in found.values()}
         missing = [text for text in missing if text not in found]
     places = [*first, *sorted(others.difference(first))]
@@ -314,6 +314,6 @@ class TextPairsTask(Seq2SeqTask, ABC):
         symbols = split(line.strip())
         if not symbols:
             raise ValueError("no words; every line must be a sentence")
-        symbols += [SINK] * self.sink
+        symbols = with_sink(symbols) if self.sink else symbols
         check_length(symbols)
         return TextInput(symbols, Pair(self.data.source.encode(symbols), []))

@@ -33,11 +33,10 @@ def test_pairs_are_found_by_either_side_in_subwords():
         pair("Bau@@ m im Haus", "house"),
     ]
     wanted = ["Baum im Garten", "Tree in bloom.", "baum im", "house", "..."]
-    found = find_pairs(pairs, source, target, wanted, ["<SINK>"])
+    found = find_pairs(pairs, source, target, wanted)
     assert found == {"Baum im Garten": 1, "Tree in bloom.": 2}
-    assert "Baum im Garten" in find_pairs(pairs, source, target, wanted[:1])
     digests = [sentence_digest(text) for text in wanted]
-    by_digest = find_pairs(pairs, source, target, digests, ["<SINK>"])
+    by_digest = find_pairs(pairs, source, target, digests)
     assert by_digest == {digests[0]: 1, digests[1]: 2}
 
 

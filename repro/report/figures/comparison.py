@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from repro.data.segmentation import join_subwords
-from repro.data.vocabulary import SINK
+from repro.data.vocabulary import with_sink, without_sink
 from repro.report.figures.heatmap import Panel
 from repro.report.figures.kinds import RULE, VALIDATION, FigureRuns, Row, ordered_examples, place_of
 from repro.results import ResultsError
@@ -43,7 +43,7 @@ class Sentence:
             Panel(
                 label,
                 str(one["mapping"]),
-                source if len(one["weights"][0]) == len(source) else [*source, SINK],
+                source if len(one["weights"][0]) == len(source) else with_sink(source),
                 one["output"],
                 one["weights"],
             )
@@ -118,7 +118,8 @@ def _common_examples(
     """Return the examples that the best run of every row kept, its outputs under ``panels``."""
     kept = {
         run.row: {
-            place(row): {**_without_sink(row), "mapping": run.mapping}
+            place(row): {k: without_sink(v) if k == "source" else v for k, v in row.items()}
+            | {"mapping": run.mapping}
             for row in run.examples.read_attention()
         }
         for run in runs.best_of_rows
@@ -136,12 +137,6 @@ def _common_examples(
         }
         found.append({**heads[0], "panels": panels})
     return found
-
-
-def _without_sink(row: Row) -> Row:
-    """Return a stored example without the sink that bounded attention appends to its source."""
-    texts = {key: [word for word in row[key] if word != SINK] for key in {"source"} & row.keys()}
-    return {**row, **texts}
 
 
 def _figure_data(
