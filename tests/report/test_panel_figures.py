@@ -9,6 +9,7 @@ import torch
 from figure_runs import chosen, runs_of
 from measured import measurement
 
+from repro.config.schema.mapping import FusedmaxConfig
 from repro.data.vocabulary import SINK
 from repro.prediction import AttentionMap, Prediction
 from repro.report.figure_view import figure_view
@@ -207,7 +208,7 @@ def test_panels_in_words():
     assert "softmax below the least" in kind.remark(row)
 
 
-def test_groups_of_oscarmax_have_bullets_and_no_lines_inside():
+def test_groups_of_oscarmax_have_bullets_and_no_lines_inside(monkeypatch):
     line = [0.0, 0.3, 0.3, 0.4, 0.0]
     rows = {name: [kept(0, "a b c d e", "", weights=[line])] for name in ("fusedmax", "oscarmax")}
     kind = SentencePanels(1, 9)
@@ -220,7 +221,10 @@ def test_groups_of_oscarmax_have_bullets_and_no_lines_inside():
         assert {x for x in borders.get_xdata() if x == x} == {1, 3, 4}
     assert [[*one.get_xdata()] for one in oscar.lines[2:]] == [[1.5, 2.5]]
     assert len(fused.lines) == 2
-    assert "bear the same bullet" in kind.remark(row)
+    assert "Words to which oscarmax gives equal weights bear the same bullet" in kind.remark(row)
+    monkeypatch.setattr(FusedmaxConfig, "clusters", True)  # as one of an extension may
+    assert len(kind.draw(row).axes[0].lines) == 3
+    assert "Words to which fusedmax or oscarmax gives" in kind.remark(row)
 
 
 def test_repeated_words_are_bold():

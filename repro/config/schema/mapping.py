@@ -1,6 +1,7 @@
 """Mappings: ``conf/mapping``."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from omegaconf import MISSING
 
@@ -12,8 +13,12 @@ PNORM_SOLVERS = ("exact", "fista")
 
 @dataclass
 class MappingConfig:
-    """A mapping from scores to probabilities; ``name`` is its key in ``MAPPINGS``."""
+    """A mapping from scores to probabilities; ``name`` is its key in ``MAPPINGS``.
 
+    ``clusters`` is whether figures mark equal weights, which need not be of adjacent words.
+    """
+
+    clusters: ClassVar[bool] = False
     name: str = MISSING
 
 
@@ -64,6 +69,7 @@ class FusedmaxConfig(GammaConfig):
 class OscarmaxConfig(GammaConfig):
     """Oscarmax; ``lam`` is the weight of the OSCAR penalty, ``variant`` exact or as published."""
 
+    clusters: ClassVar[bool] = True
     lam: float = number("[0, inf)", 0.01)
     variant: str = choice(("exact", "paper"), "exact")
 

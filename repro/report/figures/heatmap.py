@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis, XAxis
 from matplotlib.colors import to_rgb
 
+from repro.config.schema.registry import registered_schemas
 from repro.data.segmentation import join_subwords
 from repro.data.vocabulary import END
 from repro.report.figures.canvas import (
@@ -27,9 +28,6 @@ from repro.report.figures.canvas import (
     token_label,
 )
 
-CLUSTERED = "oscarmax"
-"""Mapping whose groups of equal weights get bullets: unlike those of fusedmax, which lines between
-unequal neighbors show, they need not be contiguous."""
 CELL = 0.15
 """Width and height of a cell in inches, just enough for the words beside it."""
 NOTE_SIZE = 8.0
@@ -59,6 +57,12 @@ class Panel:
     output: Sequence[str]
     weights: Sequence[Sequence[float]]
     cell: tuple[float, float] = (CELL, CELL)
+
+    @property
+    def clustered(self) -> bool:
+        """Return whether equal weights get bullets: lines show those of adjacent words only."""
+        schema = registered_schemas()["mapping"].get(self.mapping)
+        return bool(getattr(schema, "clusters", False))
 
     @property
     def words(self) -> list[str]:
@@ -112,7 +116,7 @@ def draw_heatmap(
     axes.tick_params(length=0, pad=2, labelcolor=INK, labelsize=WORD_SIZE)
     _label_ticks(axes.xaxis, columns if name_columns else [])
     _label_ticks(axes.yaxis, rows if name_rows else [])
-    for y, line in enumerate(weights if panel.mapping == CLUSTERED else ()):
+    for y, line in enumerate(weights if panel.clustered else ()):
         draw_bullets(axes, y, line)
     axes.spines[:].set(color=FRAME, linewidth=0.5)
     return axes

@@ -7,7 +7,6 @@ from matplotlib.axes import Axes
 
 from repro.report.figures.canvas import MARGIN, MUTED_INK, Canvas, drawable, in_lines, text_width
 from repro.report.figures.heatmap import (
-    CLUSTERED,
     FOOT,
     Panel,
     bar_room,
@@ -111,8 +110,8 @@ class Block:
 
 def draw_blocks(blocks: Sequence[Block]) -> Canvas:
     """Draw blocks below each other, with the color bar at the foot."""
-    bullets = has_bullets([panel for block in blocks for panel in block.panels])
-    note = f"equal bullets in a row: equal weights ({CLUSTERED})" if bullets else ""
+    bullets = bulleted([panel for block in blocks for panel in block.panels])
+    note = f"equal bullets in a row: equal weights ({bullets})" if bullets else ""
     width = max(bar_room(note), *(block.width for block in blocks))
     canvas = Canvas(width, sum(block.height(width) for block in blocks) + FOOT)
     down = 0.0
@@ -123,7 +122,7 @@ def draw_blocks(blocks: Sequence[Block]) -> Canvas:
     return canvas
 
 
-def has_bullets(panels: Sequence[Panel]) -> bool:
-    """Return whether any row of a panel has groups of equal weights that get bullets."""
-    clustered = (panel for panel in panels if panel.mapping == CLUSTERED)
-    return any(clusters(line) for panel in clustered for line in panel.weights)
+def bulleted(panels: Sequence[Panel]) -> str:
+    """Name the mappings of panels that have groups of equal weights with bullets, joined by or."""
+    found = (p.mapping for p in panels if p.clustered and any(map(clusters, p.weights)))
+    return " or ".join(dict.fromkeys(found))

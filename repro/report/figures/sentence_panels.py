@@ -13,9 +13,9 @@ from repro.data.sentence_search import sentence_key
 from repro.data.vocabulary import END
 from repro.report.figures.canvas import Canvas
 from repro.report.figures.comparison import Sentence, choose_sentences, shown_sentences
-from repro.report.figures.heatmap import CLUSTERED, Panel
+from repro.report.figures.heatmap import Panel
 from repro.report.figures.kinds import OWN, Figure, FigureRuns, Row
-from repro.report.figures.panels import Block, draw_blocks, has_bullets
+from repro.report.figures.panels import Block, bulleted, draw_blocks
 from repro.results import ResultsError
 
 SOFT = "softmax"
@@ -65,11 +65,11 @@ class SentencePanels(Figure):
         shown = (
             self.excess is None or first.row[OWN] or (self._fits(first) and self.excess(first) > 0)
         )
-        bullets = f"Words to which {CLUSTERED} gives equal weights bear the same bullet."
+        bullets = bulleted([panel for one in sentences for panel in one.panels])
         parts = [
             "" if shown else NOT_SHOWN,
             f"Words of the outputs: {lengths}." if self.excess else "",
-            bullets if has_bullets([panel for one in sentences for panel in one.panels]) else "",
+            f"Words to which {bullets} gives equal weights bear the same bullet." * bool(bullets),
             repetitions_in_words(sentences) if self.repetitions else "",
             underflow(sentences),
         ]
