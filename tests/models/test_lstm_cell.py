@@ -42,6 +42,8 @@ def test_a_product_and_its_base_are_the_sum():
     values = torch.randn(ROWS, 4)
     torch.testing.assert_close(added(values), base[:ROWS] + values @ matrix.mT)
     torch.testing.assert_close(alone.base + alone.product(values), base[ROWS:] + values @ matrix.mT)
+    with pytest.raises(RuntimeError, match="has been computed"):
+        alone(values)  # its input would be counted twice in the gradient of the matrix
 
 
 def test_autocast_does_not_round_states(monkeypatch):

@@ -42,6 +42,8 @@ class StepProduct(NamedTuple):
 
     def _input(self, parts: tuple[Tensor, ...]) -> Tensor:
         """Concatenate ``x_t``, and store it for the gradient of the matrix."""
+        if self.inputs:
+            raise RuntimeError("the product of this step has been computed")
         value = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
         value = value.to(self.matrix.dtype)
         self.inputs.append(value.detach())
@@ -58,7 +60,8 @@ def step_products(
 
     .. math:: \nabla M = \sum_t (\nabla y_t)^\top x_t = (\nabla Y)^\top X.
 
-    Every product must be called exactly once. Second derivatives are not supported.
+    Every product must be called exactly once: a second call raises RuntimeError, a missing one is
+    an error of the backward pass. Second derivatives are not supported.
 
     Args:
         base: ``b`` of all steps, concatenated along the rows, ``(..., steps * rows, out)``.
