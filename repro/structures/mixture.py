@@ -57,7 +57,7 @@ class Mixture:
             if values is not None:
                 code, sizes, vertices, shape = layout
                 grads = _array(values).reshape(shape)
-                kernels.read(code, sizes, held.offsets, vertices, grads, total)
+                kernels.transfer(code, sizes, held.offsets, vertices, grads, total, False)
         return total
 
     def respond(self, pulled: Array) -> Array:
@@ -70,7 +70,7 @@ class Mixture:
         """Return the total weight of the structures with each part, in the shape of ``like``."""
         code, sizes, vertices, shape = layout
         out = np.zeros(shape)
-        kernels.write(code, sizes, self.selection.offsets, vertices, weights, out)
+        kernels.transfer(code, sizes, self.selection.offsets, vertices, out, weights, True)
         return on_device(torch.from_numpy(out).view(like.shape), like.device, like.dtype)
 
 

@@ -13,33 +13,23 @@ from repro.structures.kernels.oracle import extent, position
 
 
 @on_disk
-def read(
-    code: int, sizes: Array, offsets: Array, vertices: Array, grads: Array, pulled: Array
-) -> None:
-    """Add to the value of each structure the entries of its parts."""
-    several = grads.shape[0] > 1
+def transfer(
+    code: int, sizes: Array, offsets: Array, vertices: Array, parts: Array, values: Array,
+    to_parts: bool,
+) -> None:  # fmt: skip
+    """Add to each part the values of the structures with it (``A``), or transposed (``Aᵀ``)."""
+    several = parts.shape[0] > 1
     for b in range(sizes.shape[0]):
+        own = parts[b if several else 0]
         n, _, flipped = extent(code, sizes[b])
         for s in range(offsets[b], offsets[b + 1]):
             for i in range(n):
                 if vertices[s, i] >= 0:
                     row, column = position(code, flipped, i, vertices[s, i])
-                    pulled[s] += grads[b if several else 0, row, column]
-
-
-@on_disk
-def write(
-    code: int, sizes: Array, offsets: Array, vertices: Array, weights: Array, out: Array
-) -> None:
-    """Add to each part the weights of the structures that contain it."""
-    several = out.shape[0] > 1
-    for b in range(sizes.shape[0]):
-        n, _, flipped = extent(code, sizes[b])
-        for s in range(offsets[b], offsets[b + 1]):
-            for i in range(n):
-                if vertices[s, i] >= 0:
-                    row, column = position(code, flipped, i, vertices[s, i])
-                    out[b if several else 0, row, column] += weights[s]
+                    if to_parts:
+                        own[row, column] += values[s]
+                    else:
+                        values[s] += own[row, column]
 
 
 @on_disk
