@@ -5,7 +5,6 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -75,45 +74,47 @@ def print_results(
     if frame.empty:
         agrees = f" agrees with {' '.join(filters)}" if filters else ""
         raise ResultsError(f"no finished run below {folder}{agrees}")
-    having = frame
-    with suppress(KeyError):  # an unknown key is refused by `pivoted`
-        having = frame.dropna(subset=[column_of(frame, key) for key in pivot])
-    found = [records[row] for row in frame.index]
-    likely = [records[row] for row in having.index] or found
-    shown = [*metrics] or [main_metric(likely[0])]
-    known = sorted({m for one in found for m in one.metrics if m.count("/") == 1})
-    for name in shown:
-        if name not in frame or frame[name].isna().all():
-            raise ResultsError(
-                f"no run has {name!r}{meant(name, known)}; there are {', '.join(known)}"
-            )
+    shown = _shown(records, frame, pivot, metrics)
     whole = frame.dropna(subset=shown, how="all")
+    read, averaged = form in ("table", "latex"), list[str]()
     settings = varying([records[row] for row in whole.index])
     # Not settings, but they give other runs as well: the content of the corpus, and the code.
     apart = averaged_over(whole, ["kind", *settings], ["fingerprint", "epoch"])
-    read, averaged = form in ("table", "latex"), list[str]()
     if read:
         whole = whole.assign(fingerprint=whole["fingerprint"].str[:12])
     if pivot:
-        texts = [records[row].signatures.get(shown[0], "") for row in whole.index]
+        metric = shown[0]
+        texts = [records[row].signatures.get(metric, "") for row in whole.index]
         whole = whole.assign(signature=[*map(without_versions, texts)])
-        frame = pivoted(whole, pivot, shown[0])
-        if sort is not None:
-            frame = _sorted(frame, sort)
-        averaged = averaged_over(whole.dropna(subset=shown[:1]), [*frame][:-3], settings)
-        columns = {shown[0]: "mean"}
-        frame = _with_deviation(frame, shown[0]) if read else frame.rename(columns=columns)
+        table = pivoted(whole, pivot, metric)
+        averaged = averaged_over(whole.dropna(subset=[metric]), [*table][:-3], settings)
+        table = table if sort is None else _sorted(table, sort)
+        table = _with_deviation(table, metric) if read else table.rename(columns={metric: "mean"})
     else:
-        frame = _sorted(whole if read or metrics else frame, sort or "finished")
+        table = _sorted(whole if read or metrics else frame, sort or "finished")
         if read:
             first = sum(key.partition(".")[0] in FIRST for key in settings)  # those come first
-            frame = frame[["run_id", *settings[:first], *apart, *shown, *settings[first:]]]
-    _write(frame, form, [*map(str, frame)] if pivot else ["run_id", "seed", *apart, *shown])
+            table = table[["run_id", *settings[:first], *apart, *shown, *settings[first:]]]
+    _write(table, form, [*map(str, table)] if pivot else ["run_id", "seed", *apart, *shown])
     if averaged:
         print(f"averages over {', '.join(averaged)}", file=sys.stderr)
-    if form == "table" and (lacking := len(found) - len(whole)):
+    if form == "table" and (lacking := len(frame) - len(whole)):
         named = ", ".join(shown)
         print(f"{counted(lacking, 'run')} without {named} left out; see --metric", file=sys.stderr)
+
+
+def _shown(
+    records: Sequence[Record], frame: pd.DataFrame, pivot: Sequence[str], metrics: Sequence[str]
+) -> list[str]:
+    """Return the metrics to print, by default a main one; refuse those that no run has."""
+    having = frame.dropna(subset=[k for key in pivot if (k := column_of(frame, key)) in frame])
+    shown = [*metrics] or [main_metric(records[(frame if having.empty else having).index[0]])]
+    known = sorted({m for row in frame.index for m in records[row].metrics if m.count("/") == 1})
+    for name in shown:
+        if name not in frame or frame[name].isna().all():
+            there = f"{meant(name, known)}; there are {', '.join(known)}"
+            raise ResultsError(f"no run has {name!r}{there}")
+    return shown
 
 
 def _write(frame: pd.DataFrame, form: str, kept: Collection[str]) -> None:
