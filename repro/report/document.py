@@ -406,8 +406,7 @@ def build_section(
     """
     experiment, scale = table.experiment, table.scale
     grids, shown = tuple(table_grids(table)), experiment.kind == "table"
-    measured = [cell for row in table.rows for cell in row.cells if cell.found]
-    everywhere = all(EARLIER in cell.marks for cell in measured)
+    everywhere = all(EARLIER in one.marks for row in table.rows for one in row.cells if one.found)
     details = [
         significance_grid(table),
         summary_grid(table, records),
@@ -427,20 +426,13 @@ def build_section(
         "Speeds of whole runs depend on what else the machine did then; no claim is judged by them."
         * table.whole_runs,
     ]
-    if not shown:
-        state = undrawn if figure is None else "drawn"
-    else:
-        runs = len({one.run_id for one in records if one.kind == "run"})
-        state = f"{counted(runs, 'run')}, {len(table.columns_found)} of "
-        state += f"{len(experiment.columns)} columns"
-        state += f", {counted(table.incomplete, 'cell')} incomplete" if table.incomplete else ""
     # What concerns every value is said once, in a note.
     for mark in (EARLIER * everywhere, UNTESTED * (not table.comparisons)):
         if mark:
             grids, folded = (tuple(one.without(mark) for one in part) for part in (grids, folded))
     return Section(
         experiment=experiment,
-        state=state,
+        state=_state(table, records) if shown else undrawn if figure is None else "drawn",
         banner=scale_banner(scale),
         table=table,
         grids=grids if shown else (),
@@ -456,6 +448,14 @@ def build_section(
         signs=tuple(filter(None, _signs(table, records, everywhere))),
         notes=tuple(filter(None, notes)),
     )
+
+
+def _state(table: Table, records: Sequence[Measurement]) -> str:
+    """Say how much of a table is measured."""
+    runs, lacking = len({one.run_id for one in records if one.kind == "run"}), table.incomplete
+    columns = f"{len(table.columns_found)} of {len(table.experiment.columns)} columns"
+    incomplete = f", {counted(lacking, 'cell')} incomplete" if lacking else ""
+    return f"{counted(runs, 'run')}, {columns}{incomplete}"
 
 
 def _signs(table: Table, records: Sequence[Measurement], everywhere: bool) -> Iterator[str]:
