@@ -26,17 +26,17 @@ config = compose_run(["task=nmt", "model=transformer", "loss=sparsemax", *sizes]
 task = seq2seq.Seq2SeqTask(config, words, words, {}, torch.device("cpu"))
 source = torch.tensor([[4, 9, 6, 7], [5, 4, 0, 0]])
 target = torch.tensor([[7, 8, 11, 3], [10, 3, 0, 0]])
-mask, real = source != 0, (target != 0).unsqueeze(2)
+lengths, real = torch.tensor([4, 2]), (target != 0).unsqueeze(2)
 model = task.model.eval()
-whole = model(source, mask.sum(1), target)
-steps = forced(model, source, mask, target)
+whole = model(source, lengths, target)
+steps = forced(model, source, lengths, target)
 torch.testing.assert_close(task.output_mapping(whole.scores).where(real, 0), steps.probs)
 torch.testing.assert_close(whole.attention.where(real, 0), steps.attention)
 assert whole.attention_scores.shape == whole.attention.shape
 assert not steps.attention[1, :, 2:].any()
-alone = model(source[1:, :2], mask[1:].sum(1), target[1:])
+alone = model(source[1:, :2], lengths[1:], target[1:])
 torch.testing.assert_close(alone.scores, whole.scores[1:])
-model(source, mask.sum(1), target).scores.square().sum().backward()
+model(source, lengths, target).scores.square().sum().backward()
 names = [name for name, one in model.named_parameters() if one.grad is None or not one.grad.any()]
 print(names, {tuple(one.shape) for name, one in model.named_parameters() if "logit" in name})
 """

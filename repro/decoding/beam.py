@@ -62,7 +62,7 @@ class BeamResult:
 def beam_search(
     model: StepModel[StateT],
     source: Tensor,
-    source_mask: Tensor,
+    source_lengths: Tensor,
     *,
     beam_size: int = 5,
     max_length: int,
@@ -78,7 +78,7 @@ def beam_search(
     Args:
         model: in evaluation mode; its rows sum to one or are zero throughout.
         source: token ids, ``(B, S)`` long.
-        source_mask: ``(B, S)`` bool, True on real tokens.
+        source_lengths: number of tokens of each source, the rest is padding, ``(B,)`` long.
         beam_size: ``K``, hypotheses kept per sentence.
         max_length: largest number of tokens in a hypothesis, EOS included.
         keep_attention: whether hypotheses carry their attention.
@@ -101,16 +101,16 @@ def beam_search(
         raise ValueError(f"min_length {min_length} exceeds max_length {max_length}")
     beam = _Beam(len(source), beam_size, source.device)
     tree = search.grow(
-        beam.extend, model, source, source_mask, max_length, keep_attention, min_length
+        beam.extend, model, source, source_lengths, max_length, keep_attention, min_length
     )
     return beam.results(tree)
 
 
 def greedy(
-    model: StepModel[StateT], source: Tensor, source_mask: Tensor, *, max_length: int
+    model: StepModel[StateT], source: Tensor, source_lengths: Tensor, *, max_length: int
 ) -> list[BeamResult]:
     """Take the most probable token at every step: beam search with a beam of one."""
-    return beam_search(model, source, source_mask, beam_size=1, max_length=max_length)
+    return beam_search(model, source, source_lengths, beam_size=1, max_length=max_length)
 
 
 class _Beam:

@@ -42,7 +42,7 @@ class CompleteSet:
 def complete_set(
     model: StepModel[StateT],
     source: Tensor,
-    source_mask: Tensor,
+    source_lengths: Tensor,
     *,
     max_hypotheses: int = 1000,
     max_length: int,
@@ -67,7 +67,7 @@ def complete_set(
     """
     search.check_sizes(max_hypotheses=max_hypotheses, max_length=max_length)
     frontier = _Frontier(len(source), max_hypotheses, source.device)
-    tree = search.grow(frontier.extend, model, source, source_mask, max_length, keep_attention)
+    tree = search.grow(frontier.extend, model, source, source_lengths, max_length, keep_attention)
     return frontier.results(tree)
 
 

@@ -43,9 +43,9 @@ class Ensemble:
             raise ValueError("an ensemble needs at least one model")
         self.models = tuple(models)
 
-    def start(self, source: Tensor, source_mask: Tensor) -> EnsembleState:
+    def start(self, source: Tensor, source_lengths: Tensor) -> EnsembleState:
         """Encode a batch with every member; see ``StepModel.start``."""
-        return EnsembleState(tuple(model.start(source, source_mask) for model in self.models))
+        return EnsembleState(tuple(model.start(source, source_lengths) for model in self.models))
 
     def step(self, state: EnsembleState, previous: Tensor) -> StepOutput[EnsembleState]:
         """Advance every member and average; see ``StepModel.step``."""

@@ -25,7 +25,7 @@ class ForcedDecoding:
 
 @torch.no_grad()
 def forced(
-    model: StepModel[StateT], source: Tensor, source_mask: Tensor, target: Tensor
+    model: StepModel[StateT], source: Tensor, source_lengths: Tensor, target: Tensor
 ) -> ForcedDecoding:
     """Return the distribution of each target token given those before it, and the attention.
 
@@ -42,7 +42,7 @@ def forced(
         raise ValueError(f"target must be (B, T) and not empty, got {tuple(target.shape)}")
     if len(target) != len(source):
         raise ValueError(f"{len(target)} targets for {len(source)} sentences")
-    state, previous = begin(model, source, source_mask)
+    state, previous = begin(model, source, source_lengths)
     probs, attention = [], []
     for token, real in zip(target.T, (target != Vocabulary.PAD).T.unsqueeze(2), strict=True):
         output = model.step(state, previous)

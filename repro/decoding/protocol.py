@@ -46,12 +46,12 @@ class StepOutput(Generic[StateT]):
 class StepModel(Protocol[StateT]):
     """Interface of a sequence-to-sequence model that is run one step at a time."""
 
-    def start(self, source: Tensor, source_mask: Tensor) -> StateT:
+    def start(self, source: Tensor, source_lengths: Tensor) -> StateT:
         """Encode a batch.
 
         Args:
             source: token ids, ``(B, S)`` long.
-            source_mask: ``(B, S)`` bool, True on real tokens.
+            source_lengths: number of tokens of each source, the rest is padding, ``(B,)`` long.
 
         Returns:
             The state before the first target token, one row per sentence.

@@ -58,11 +58,12 @@ class PrefixTree:
         self._size += len(tokens)
         return nodes
 
-    def freeze(self, source_mask: Tensor | None) -> "FrozenTree":
-        """Copy the tree to the host; ``source_mask`` is None if no attention was kept."""
+    def freeze(self, source_lengths: Tensor | None) -> "FrozenTree":
+        """Copy the tree to the host; ``source_lengths`` are None if no attention was kept."""
         parents, tokens, probs, attention = map(torch.cat, zip(*self._levels, strict=True))
-        mask = None if source_mask is None else source_mask.cpu()
-        return FrozenTree(parents.tolist(), tokens.tolist(), probs.tolist(), attention.cpu(), mask)
+        lists = parents.tolist(), tokens.tolist(), probs.tolist()
+        lengths = None if source_lengths is None else source_lengths.tolist()
+        return FrozenTree(*lists, attention.cpu(), lengths)
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class FrozenTree:
     tokens: list[int]
     probs: list[float]
     attention: Tensor
-    source_mask: Tensor | None  # (B, S) bool, True on real tokens; None if no attention was kept
+    source_lengths: list[int] | None  # of each sentence; None if no attention was kept
 
     def hypothesis(self, leaf: int, log_probability: float, sentence: int) -> Hypothesis:
         """Read the sequence that ends in ``leaf``; it is finished if its last token is EOS."""
@@ -85,8 +86,8 @@ class FrozenTree:
         tokens = [self.tokens[node] for node in path]
         finished = tokens[-1] == Vocabulary.EOS
         attention = None
-        if self.source_mask is not None:
-            attention = self.attention[path][:, self.source_mask[sentence]]
+        if self.source_lengths is not None:
+            attention = self.attention[path][:, : self.source_lengths[sentence]]
         return Hypothesis(
             tokens=tokens[:-1] if finished else tokens,
             log_probability=log_probability,
@@ -125,7 +126,7 @@ def grow(
     extend: Extend,
     model: StepModel[StateT],
     source: Tensor,
-    source_mask: Tensor,
+    source_lengths: Tensor,
     max_length: int,
     keep_attention: bool,
     min_length: int = 0,
@@ -139,7 +140,7 @@ def grow(
         The tree of all prefixes that the search kept.
     """
     tree = PrefixTree()
-    state, previous = begin(model, source, source_mask)
+    state, previous = begin(model, source, source_lengths)
     for step in range(1, max_length + 1):
         output = model.step(state, previous)
         probs = output.probs
@@ -152,7 +153,7 @@ def grow(
         if not len(rows):
             break
         state = output.state.select(rows, same_sources)
-    return tree.freeze(source_mask if keep_attention else None)
+    return tree.freeze(source_lengths if keep_attention else None)
 
 
 def reads_values(step: int, device: torch.device) -> bool:
@@ -167,17 +168,19 @@ def check_sizes(**sizes: int) -> None:
             raise ValueError(f"{name} must be at least 1, got {size}")
 
 
-def begin(model: StepModel[StateT], source: Tensor, source_mask: Tensor) -> tuple[StateT, Tensor]:
+def begin(
+    model: StepModel[StateT], source: Tensor, source_lengths: Tensor
+) -> tuple[StateT, Tensor]:
     """Encode a batch; return the first state and the first previous tokens, BOS, ``(B,)``.
 
     Raises:
-        ValueError: if there is no sentence or the two shapes differ.
+        ValueError: if there is no sentence or not one length for each.
     """
-    if source.ndim != 2 or not len(source) or source.shape != source_mask.shape:
-        shapes = f"{tuple(source.shape)} and {tuple(source_mask.shape)}"
-        raise ValueError(f"source and its mask must both be (B, S) with B >= 1, got {shapes}")
+    if source.ndim != 2 or not len(source) or source_lengths.shape != source.shape[:1]:
+        shapes = f"{tuple(source.shape)} and {tuple(source_lengths.shape)}"
+        raise ValueError(f"source must be (B, S) and its lengths (B,) with B >= 1, got {shapes}")
     previous = torch.full((len(source),), Vocabulary.BOS, device=source.device)
-    return model.start(source, source_mask), previous
+    return model.start(source, source_lengths), previous
 
 
 def log_probabilities(probs: Tensor) -> Tensor:

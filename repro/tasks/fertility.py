@@ -166,7 +166,7 @@ def train_tagger(
             for indices in epoch_batches(source_lengths(pairs), config.batch_size, seed, epoch):
                 batch = collate(pairs, indices).to(device)
                 targets = _classes(tagger, batch, [links[n] for n in indices], corpus.sink)
-                scores = tagger(batch.source, batch.source_mask)
+                scores = tagger(batch.source, batch.source_lengths)
                 # On CUDA the loss of a batch of sequences is not deterministic; on a CPU it is, and
                 # the flat form would round differently.
                 if scores.is_cuda:
@@ -197,7 +197,7 @@ def fertility_f1(
     for indices in ordered_batches(source_lengths(pairs), config.batch_size):
         batch = collate(pairs, indices).to(tagger.scores.weight.device)
         targets = _classes(tagger, batch, [links[n] for n in indices], corpus.sink)
-        predicted = tagger(batch.source, batch.source_mask).argmax(-1)[targets != _IGNORED]
+        predicted = tagger(batch.source, batch.source_lengths).argmax(-1)[targets != _IGNORED]
         targets = targets[targets != _IGNORED]
         matches += int(((predicted == targets) & (targets > 0)).sum())
         positives += int((predicted > 0).sum() + (targets > 0).sum())

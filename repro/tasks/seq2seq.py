@@ -128,7 +128,7 @@ class Seq2SeqTask:
     def _bounded(self, batch: Seq2SeqBatch) -> Seq2SeqBatch:
         """Copy a batch to the device, with the bounds that are looked up on the host, if any."""
         if self.fertility is not None and self.fertility.aligned is not None:
-            bounds = self.fertility.aligned.bounds(batch.source, batch.source_mask)
+            bounds = self.fertility.aligned.bounds(batch.source, batch.source_lengths)
             batch = replace(batch, fertility=bounds)
         return batch.to(self.device)
 
@@ -202,7 +202,7 @@ class Seq2SeqTask:
             found = beam_search(
                 model,
                 batch.source,
-                batch.source_mask,
+                batch.source_lengths,
                 beam_size=beam_size,
                 max_length=decoding.max_length,
                 keep_attention=keep_attention,

@@ -80,7 +80,7 @@ def forced_rows(
     rows, tokens = [], data.target.tokens
     for example in examples:
         batch = collate([example.pair], [0]).to(device)
-        (probs,) = forced(model, batch.source, batch.source_mask, batch.target).probs.cpu()
+        (probs,) = forced(model, batch.source, batch.source_lengths, batch.target).probs.cpu()
         target = [*example.pair.target, Vocabulary.EOS]
         steps = []
         for step, token in zip(probs, target, strict=True):

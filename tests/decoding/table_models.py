@@ -9,6 +9,7 @@ from torch import Tensor
 
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import StepOutput
+from repro.models.layers import length_mask
 
 BOS, EOS = Vocabulary.BOS, Vocabulary.EOS
 SYMBOLS = (4, 5)
@@ -42,9 +43,9 @@ class TableModel:
         self.tables = torch.tensor(tables)
         self.rows_per_step: list[int] = []
 
-    def start(self, source: Tensor, source_mask: Tensor) -> TableState:
+    def start(self, source: Tensor, source_lengths: Tensor) -> TableState:
         self.rows_per_step = []
-        return TableState(source[:, 0], source_mask, 0)
+        return TableState(source[:, 0], length_mask(source_lengths, source.shape[1]), 0)
 
     def step(self, state: TableState, previous: Tensor) -> StepOutput[TableState]:
         assert len(previous) == len(state.kinds)
@@ -62,7 +63,7 @@ def sources(kinds: list[int], lengths: list[int] | None = None) -> tuple[Tensor,
     lengths = lengths or [1] * len(kinds)
     source = torch.zeros(len(kinds), max(lengths), dtype=torch.long)
     source[:, 0] = torch.tensor(kinds)
-    return source, torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
+    return source, torch.tensor(lengths)
 
 
 def row(**weights: float) -> Row:

@@ -194,8 +194,7 @@ def test_a_sentence_decodes_alike_alone_and_in_a_batch(seed, beam_size, kinds):
     limits = {"beam_size": beam_size, "max_length": 5}
     together = beam_search(model, *sources(kinds, lengths), keep_attention=True, **limits)
     for kind, length, result in zip(kinds, lengths, together, strict=True):
-        source, mask = sources([kind], [length])
-        (alone,) = beam_search(model, source, mask, keep_attention=True, **limits)
+        (alone,) = beam_search(model, *sources([kind], [length]), keep_attention=True, **limits)
         assert result == alone
         for mine, other in zip(result.hypotheses, alone.hypotheses, strict=True):
             assert torch.equal(mine.attention, other.attention)
@@ -318,10 +317,10 @@ def test_sizes_below_one_are_refused(limits):
         decode(random_model(0, closed=True), [0], *limits)
 
 
-def test_source_and_mask_must_match():
-    source, mask = sources([0, 1])
-    with pytest.raises(ValueError, match=r"got \(2, 1\) and \(1, 1\)"):
-        beam_search(random_model(0, closed=True), source, mask[:1], max_length=3)
+def test_there_is_a_length_for_each_source():
+    source, lengths = sources([0, 1])
+    with pytest.raises(ValueError, match=r"got \(2, 1\) and \(1,\)"):
+        beam_search(random_model(0, closed=True), source, lengths[:1], max_length=3)
 
 
 def test_no_hypothesis_is_shorter_than_the_least_length():

@@ -25,7 +25,7 @@ class Constant:
     def __init__(self, probs: list[float]) -> None:
         self.probs = torch.tensor(probs)
 
-    def start(self, source: Tensor, source_mask: Tensor) -> Rows:
+    def start(self, source: Tensor, source_lengths: Tensor) -> Rows:
         return Rows(*source.shape)
 
     def step(self, state: Rows, previous: Tensor) -> StepOutput[Rows]:
@@ -44,10 +44,10 @@ def test_a_model_with_itself_is_itself(seed, copies):
 
 def test_probabilities_and_attention_are_averaged_at_each_step():
     members = [random_model(seed, closed=True) for seed in (1, 2, 3)]
-    source, mask = sources([0, 2, 1], [2, 3, 1])
+    source, lengths = sources([0, 2, 1], [2, 3, 1])
     ensemble = Ensemble(members)
-    state, previous = ensemble.start(source, mask), torch.tensor([2, 2, 2])
-    states = [member.start(source, mask) for member in members]
+    state, previous = ensemble.start(source, lengths), torch.tensor([2, 2, 2])
+    states = [member.start(source, lengths) for member in members]
     for following in ([1, 0, 0, 2], [3, 1]):
         output = ensemble.step(state, previous)
         each = [m.step(s, previous) for m, s in zip(members, states, strict=True)]

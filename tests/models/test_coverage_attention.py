@@ -100,7 +100,7 @@ def test_steps_equal_teacher_forcing_also_for_gathered_rows(parts):
     batch = collate(PAIRS, [0, 1, 2])
     forced = net(batch.source, batch.source_lengths, batch.target)
     rows = torch.tensor([2, 0, 1])
-    state = net.start(batch.source, batch.source_mask).select(rows)
+    state = net.start(batch.source, batch.source_lengths).select(rows)
     previous = torch.full((3,), Vocabulary.BOS)
     for t in range(batch.target.shape[1]):
         step = net.step(state, previous)
@@ -113,7 +113,9 @@ def test_steps_equal_teacher_forcing_also_for_gathered_rows(parts):
 def test_rows_of_the_same_sentences_share_what_depends_on_the_sentence(coverage_vector):
     net = model(BoundedNormalizer(Csparsemax()), ConstantFertility(2.0, SINK), coverage_vector)
     batch = collate(PAIRS, [0, 1, 2])
-    state = net.eval().start(batch.source, batch.source_mask).select(torch.tensor([0, 0, 1, 2, 2]))
+    state = (
+        net.eval().start(batch.source, batch.source_lengths).select(torch.tensor([0, 0, 1, 2, 2]))
+    )
     state = net.step(state, torch.tensor([4, 5, 4, 5, 4])).state
     rows = torch.tensor([1, 1, 2, 4, 3])  # within the sentences
     expected, found = state.select(rows), state.select(rows, same_sources=True)
@@ -127,7 +129,7 @@ def test_beam_search_runs_with_bounds():
     net = model(BoundedNormalizer(Csparsemax()), ConstantFertility(1.0, SINK)).eval()
     batch = collate(PAIRS, [0, 1, 2])
     results = beam_search(
-        net, batch.source, batch.source_mask, beam_size=3, max_length=6, keep_attention=True
+        net, batch.source, batch.source_lengths, beam_size=3, max_length=6, keep_attention=True
     )
     for result, pair in zip(results, PAIRS, strict=True):
         spent = result.hypotheses[0].attention.sum(0)
@@ -135,9 +137,7 @@ def test_beam_search_runs_with_bounds():
 
 
 def test_without_bounds_nothing_is_remembered():
-    state = model(AttentionNormalizer(Softmax())).start(
-        torch.tensor([[4, 5]]), torch.ones(1, 2).bool()
-    )
+    state = model(AttentionNormalizer(Softmax())).start(torch.tensor([[4, 5]]), torch.tensor([2]))
     assert state.source.coverage is None
     assert state.source.fertility is None
 
@@ -161,13 +161,13 @@ def tagger_of(**settings):
 
 def test_table_and_tagger_give_their_bounds_and_an_unbounded_sink():
     source = torch.tensor([[4, 5, SINK], [6, SINK, 0]])
-    mask = source > 0
-    table = TableFertility(torch.arange(9), SINK)(source, mask)
+    lengths = (source > 0).sum(1)
+    table = TableFertility(torch.arange(9), SINK)(source, lengths)
     assert table.tolist() == [[4, 5, torch.inf], [6, torch.inf, 0]]
     tagger = tagger_of(layers=1, least=0)
-    bounds = PredictedFertility(tagger, SINK)(source, mask)
+    bounds = PredictedFertility(tagger, SINK)(source, lengths)
     assert bounds[0, 2] == torch.inf
-    probs = tagger(source, mask)[0, 0].softmax(-1)
+    probs = tagger(source, lengths)[0, 0].softmax(-1)
     expected = sum(k * p for k, p in enumerate(probs.tolist()))
     assert bounds[0, 0].item() == pytest.approx(1 + expected, abs=1e-5)
     assert not any(p.requires_grad for p in tagger.parameters())
@@ -177,24 +177,24 @@ def test_aligned_fertilities_are_those_of_the_sentence():
     sentences = [([4, 5, SINK], [1, 2]), ([4, 5, SINK], [3, 1]), ([6, SINK], [2])]
     aligned = AlignedFertility(sentences, SINK, margin=0.5)
     source = torch.tensor([[4, 5, SINK], [6, SINK, 0]])
-    bounds = aligned(source, source > 0)
+    bounds = aligned(source, torch.tensor([3, 2]))
     assert bounds.tolist()[0] == [3.5, 2.5, torch.inf]  # the larger one of both sentences
     assert bounds.tolist()[1][:2] == [2.5, torch.inf]
     unknown = torch.tensor([[5, 4, SINK]])
     with pytest.raises(ValueError, match=r"no aligned fertilities for the source sentence \[5, 4"):
-        aligned(unknown, unknown > 0)
+        aligned(unknown, torch.tensor([3]))
 
 
 def test_aligned_fertilities_bound_training_and_expected_ones_new_text():
     tagger = tagger_of(layers=2, dropout=0.9, least=1)
     source = torch.tensor([[4, 5, SINK]])
-    mask = source > 0
+    lengths = (source > 0).sum(1)
     predicted = PredictedFertility(
         tagger, SINK, 1.0, AlignedFertility([([4, 5, SINK], [7, 0])], SINK, 1.0)
     )
-    assert predicted.train()(source, mask).tolist() == [[8, 1, torch.inf]]
-    expected = predicted.eval()(source, mask)
+    assert predicted.train()(source, lengths).tolist() == [[8, 1, torch.inf]]
+    expected = predicted.eval()(source, lengths)
     assert (expected >= 2).all()
     assert (expected[:, :2] <= 5).all()
     always = PredictedFertility(tagger, SINK, 1.0)
-    assert always.train()(source, mask).tolist() == expected.tolist()  # no dropout in the tagger
+    assert always.train()(source, lengths).tolist() == expected.tolist()  # no dropout in the tagger

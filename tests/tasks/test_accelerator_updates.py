@@ -156,7 +156,7 @@ def check_steps_of_a_search(model: Any, batch: Seq2SeqBatch) -> None:
     """Take two steps; the bounds are given, as a dictionary on the host provides them otherwise."""
     beams = batch.source.new_zeros(2 * len(batch.source))
     with torch.no_grad():
-        state = model.eval().start(batch.source, batch.source_mask, batch.fertility)
+        state = model.eval().start(batch.source, batch.source_lengths, batch.fertility)
         for _ in range(2):
             output = model.step(state, state.feed.new_ones(len(state.feed), dtype=torch.long))
             state = output.state.select(beams)

@@ -76,7 +76,7 @@ def test_actual_fertilities_bound_training_and_test_data(root, text):
         pair, links = text.splits[split][0], corpus.links[split][0]
         source = torch.tensor([pair.source])
         least = [max(1, n) + 0.5 for n in fertilities(links, len(pair.source) - 1)]
-        found = fertility(source, torch.ones_like(source).bool())[0].tolist()
+        found = fertility(source, torch.tensor([len(pair.source)]))[0].tolist()
         assert all(
             bound >= wanted for bound, wanted in zip(found, [*least, torch.inf], strict=True)
         )
@@ -95,8 +95,8 @@ def test_predicted_bounds_are_aligned_in_training_where_asked(root):
         fertility = task.model.fertility
         assert isinstance(fertility, PredictedFertility)
         batch = task.batches(0)[0]
-        training = task.model.train().fertility(batch.source, batch.source_mask)  # type: ignore[misc]
-        testing = task.model.eval().fertility(batch.source, batch.source_mask)  # type: ignore[misc]
+        training = task.model.train().fertility(batch.source, batch.source_lengths)  # type: ignore[misc]
+        testing = task.model.eval().fertility(batch.source, batch.source_lengths)  # type: ignore[misc]
         known = batch.fertility
         assert (known is not None) == (reading == "aligned")
         if known is not None:  # looked up where the batch was made
@@ -161,5 +161,5 @@ def test_a_small_weight_of_the_first_class_raises_the_expectation(root, text):
         chosen = settings(root, f"first_class_weight={weight}", "epochs=2")
         tagger = new_tagger(chosen, len(text.source), 1)
         train_tagger(tagger, chosen, corpus, 1)
-        means.append(tagger.expected(source, torch.ones_like(source).bool()).mean().item())
+        means.append(tagger.expected(source, torch.tensor([source.shape[1]])).mean().item())
     assert means[0] > means[1] >= 1

@@ -67,7 +67,7 @@ def test_the_spread_of_scores_is_their_deviation_over_the_source(task):
         length = int(batch.source_lengths[row])
         source, target = batch.source[row : row + 1, :length], batch.target[row]
         target = target[target != Vocabulary.PAD]
-        state = task.model.start(source, torch.ones_like(source, dtype=torch.bool))
+        state = task.model.start(source, torch.tensor([length]))
         symbols = torch.cat([torch.tensor([Vocabulary.BOS]), target[:-1]])
         for symbol in task.model.embedding(symbols):
             keys = state.source.keys[0]

@@ -116,7 +116,7 @@ def test_greedy_search_is_a_beam_of_one(root):
         (first, *_) = task._outputs(task._search("dev", False), Penalties())
         pair = task.data.splits["dev"][0]
         source = torch.tensor([pair.source])
-        state, previous = task.model.start(source, torch.ones_like(source).bool()), 2
+        state, previous = task.model.start(source, torch.tensor([len(pair.source)])), 2
         words: list[int] = []
         while len(words) < 20 and previous != 3:
             output = task.model.step(state, torch.tensor([previous]))
@@ -130,7 +130,7 @@ def test_constant_and_guided_fertilities(root):
     assert isinstance(constant.model.fertility, ConstantFertility)
     pair = constant.data.splits["dev"][0]
     source = torch.tensor([pair.source])
-    bounds = constant.model.fertility(source, torch.ones_like(source).bool())
+    bounds = constant.model.fertility(source, torch.tensor([source.shape[1]]))
     assert bounds.tolist() == [[3.0] * (len(pair.source) - 1) + [torch.inf]]
     guided = made(root, *BOUNDED, "model.fertility.strategy=guided").model.fertility
     assert isinstance(guided, TableFertility)
@@ -155,7 +155,7 @@ def test_predicted_fertilities_are_learned_and_then_kept(root):
     found: dict[str, list[float]] = {"particle": [], "plain": []}
     for pair in task.data.splits["dev"]:
         source = torch.tensor([pair.source])
-        bounds = fertility(source, torch.ones_like(source).bool())[0].tolist()
+        bounds = fertility(source, torch.tensor([source.shape[1]]))[0].tolist()
         for word, bound in zip(task.data.source.decode(pair.source), bounds, strict=True):
             if word in kinds:
                 found[kinds[word]].append(bound)

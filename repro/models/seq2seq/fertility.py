@@ -25,13 +25,13 @@ class Fertility(nn.Module, ABC):
         super().__init__()
         self.sink = sink
 
-    def forward(self, source: Tensor, mask: Tensor, known: Tensor | None = None) -> Tensor:
+    def forward(self, source: Tensor, lengths: Tensor, known: Tensor | None = None) -> Tensor:
         """Return the bounds of ids ``(batch, source)``, infinite for the sink.
 
-        Positions where ``mask`` is false are padding. ``known`` are the bounds of ordinary words if
-        they came with the batch.
+        ``lengths`` ``(batch,)`` are those without padding. ``known`` are the bounds of ordinary
+        words if they came with the batch.
         """
-        bounds = self.bounds(source, mask) if known is None else known
+        bounds = self.bounds(source, lengths) if known is None else known
         return bounds if self.sink is None else bounds.masked_fill(source == self.sink, torch.inf)
 
     @property
@@ -40,7 +40,7 @@ class Fertility(nn.Module, ABC):
         return None
 
     @abstractmethod
-    def bounds(self, source: Tensor, mask: Tensor) -> Tensor:
+    def bounds(self, source: Tensor, lengths: Tensor) -> Tensor:
         """Return the bounds of ordinary words, ``(batch, source)``, as floating point numbers."""
 
 
@@ -55,7 +55,7 @@ class ConstantFertility(Fertility):
         super().__init__(sink)
         self.value = value
 
-    def bounds(self, source: Tensor, mask: Tensor) -> Tensor:
+    def bounds(self, source: Tensor, lengths: Tensor) -> Tensor:
         """Return the constant for every position."""
         return torch.full(source.shape, self.value, device=source.device)
 
@@ -73,7 +73,7 @@ class TableFertility(Fertility):
         super().__init__(sink)
         self.register_buffer("table", table.float())
 
-    def bounds(self, source: Tensor, mask: Tensor) -> Tensor:
+    def bounds(self, source: Tensor, lengths: Tensor) -> Tensor:
         """Look up each word in the table."""
         return self.table[source]
 
@@ -108,7 +108,7 @@ class AlignedFertility(Fertility):
         """The module itself."""
         return self
 
-    def bounds(self, source: Tensor, mask: Tensor) -> Tensor:
+    def bounds(self, source: Tensor, lengths: Tensor) -> Tensor:
         """Look up each sentence.
 
         Raises:
@@ -116,7 +116,7 @@ class AlignedFertility(Fertility):
         """
         ids = source.cpu().numpy()
         bounds = np.zeros(ids.shape, np.float32)
-        for row, words, length in zip(bounds, ids, mask.sum(1).tolist(), strict=True):
+        for row, words, length in zip(bounds, ids, lengths.tolist(), strict=True):
             found = self._known.get(_key(words[:length]))
             if found is None:
                 raise ValueError(
@@ -154,15 +154,15 @@ class FertilityTagger(nn.Module):
         )
         self.scores = nn.Linear(config.hidden_size, config.classes)
 
-    def forward(self, source: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, source: Tensor, lengths: Tensor) -> Tensor:
         """Return the scores of the classes for every word, ``(batch, source, classes)``."""
-        states, _ = lstm_states(self.lstm, self.embedding(source), mask.sum(1))
+        states, _ = lstm_states(self.lstm, self.embedding(source), lengths)
         scores: Tensor = self.scores(states)
         return scores
 
-    def expected(self, source: Tensor, mask: Tensor) -> Tensor:
+    def expected(self, source: Tensor, lengths: Tensor) -> Tensor:
         """Return the expected fertility of every word, ``(batch, source)``."""
-        probs = self(source, mask).softmax(-1)
+        probs = self(source, lengths).softmax(-1)
         classes = torch.arange(probs.shape[-1], device=probs.device, dtype=probs.dtype)
         return probs @ (self.least + classes)
 
@@ -200,8 +200,8 @@ class PredictedFertility(Fertility):
         return self
 
     @torch.no_grad()
-    def bounds(self, source: Tensor, mask: Tensor) -> Tensor:
+    def bounds(self, source: Tensor, lengths: Tensor) -> Tensor:
         """Return aligned fertilities in training mode if there are some, else expected ones."""
         if self.training and self.aligned is not None:
-            return self.aligned.bounds(source, mask)
-        return self.tagger.expected(source, mask) + self.margin
+            return self.aligned.bounds(source, lengths)
+        return self.tagger.expected(source, lengths) + self.margin

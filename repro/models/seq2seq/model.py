@@ -244,18 +244,18 @@ class Seq2Seq(LinearTranslator):
         fertility: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the attentional outputs ``(batch, target, hidden)``, and the attention."""
-        state = self.start(source, length_mask(source_lengths, source.shape[1]), fertility)
+        state = self.start(source, source_lengths, fertility)
         decoded = self.decoder(state, self.dropout(self.embedding(shifted(target))))
         return decoded.outputs, decoded.attention, decoded.attention_scores
 
     def start(
-        self, source: Tensor, source_mask: Tensor, fertility: Tensor | None = None
+        self, source: Tensor, source_lengths: Tensor, fertility: Tensor | None = None
     ) -> DecoderState:
         """Encode a batch and return the initial state of the decoder, one row per sentence."""
         if self.fertility is not None:
-            fertility = self.fertility(source, source_mask, fertility)
-        encoding = self.encoder(source, source_mask.sum(1))
-        return self.decoder.start(encoding, source_mask, fertility)
+            fertility = self.fertility(source, source_lengths, fertility)
+        mask = length_mask(source_lengths, source.shape[1])
+        return self.decoder.start(self.encoder(source, source_lengths), mask, fertility)
 
     def step(self, state: DecoderState, previous: Tensor) -> StepOutput[DecoderState]:
         """Return the probabilities of the next symbol; see ``repro.decoding.StepModel``."""

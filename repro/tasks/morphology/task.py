@@ -205,11 +205,11 @@ class MorphologyTask(Seq2SeqTask):
             examples = shown[start : start + _BATCH]
             pairs = [example.pair for example in examples]
             batch = collate(pairs, range(len(pairs))).to(self.device)
-            source, mask, length = batch.source, batch.source_mask, self.decoding.max_length
+            source, lengths, longest = batch.source, batch.source_lengths, self.decoding.max_length
             most, size = self.decoding.max_hypotheses, self.decoding.beam_size
-            sets = complete_set(model, source, mask, max_hypotheses=most, max_length=length)
+            sets = complete_set(model, source, lengths, max_hypotheses=most, max_length=longest)
             beams = beam_search(
-                model, source, mask, beam_size=size, max_length=length, keep_attention=True
+                model, source, lengths, beam_size=size, max_length=longest, keep_attention=True
             )
             for example, complete, beam in zip(examples, sets, beams, strict=True):
                 found = [
