@@ -100,7 +100,7 @@ docs: $(STAMP) ## Build a site of all pages, with search: build/docs/site/index.
 pages: ## Copy the pages and the committed reports to build/docs/pages, and write a page of each run
 	rm -rf build/docs && mkdir -p build/docs/pages
 	cp -r *.md docs build/docs/pages
-	cp -r --parents $(foreach scale,small subset full,$(wildcard $(addprefix results/$(scale)/,report.html runs.html tables figures records))) results/index.html results/mappings.html build/docs/pages
+	cp -r --parents $(foreach scale,small subset full,$(wildcard $(addprefix results/$(scale)/,report.html tables figures records))) $(addprefix results/,index.html runs.html mappings.html) build/docs/pages
 	$(BIN)/python -m benchmarks.run_pages build/docs/pages/results
 	find build/docs/pages -name '*.md' -exec sed -i -E 's#(results/(small|subset|full)/report)\.md#\1.html#g' {} +
 	cd build/docs/pages/results; up=..; for pages in '*.html' '*/*.html' '*/*/*.html'; do \

@@ -26,21 +26,22 @@ class Links(HTMLParser):
         self.targets: set[str] = set()
         text = page.read_text(encoding="utf-8")
         self.feed(text)
-        self._add_runs(page, data_of(text).get("runs", ()))
+        data = data_of(text)
+        self._add_runs(page, data.get("runs", ()), data.get("above", ""))
 
-    def _add_runs(self, page: Path, runs: Sequence[dict[str, Any]]) -> None:
-        """Add what scripts make of the runs that they compare or list."""
+    def _add_runs(self, page: Path, runs: Sequence[dict[str, Any]], above: str = "") -> None:
+        """Add what scripts make of the runs that they compare, or list ``above`` the scales."""
         for run in runs:
             if page.stem == "compare":
                 self.targets.add(run["id"])
                 self.addresses.add(run["page"])
             else:
                 self.targets.add(run["run"])
-                self.addresses.add(f"../{run['scale']}/records/{run['run']}.json")
+                self.addresses.add(f"{above}{run['scale']}/records/{run['run']}.json")
         for scale in {run["scale"] for run in runs if "scale" in run}:
-            pages = page.parent.parent / scale / "pages" / "list.js"
+            pages = page.parent / above / scale / "pages" / "list.js"
             names = json.loads(pages.read_text()[len("addPages(") : -3]) if pages.exists() else ()
-            self.addresses |= {f"../{scale}/pages/{name}.html" for name in names}
+            self.addresses |= {f"{above}{scale}/pages/{name}.html" for name in names}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:

@@ -19,11 +19,11 @@ from repro.report.render_html import (
     MAPPINGS_PAGE,
     PAGES,
     PAGES_LIST,
-    RUNS_PAGE,
     STYLE,
     html_index,
     html_report,
     html_run,
+    runs_page,
     template_text,
 )
 from repro.report.render_latex import latex_table
@@ -85,10 +85,10 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
             path.unlink()  # drawing or page of a sweep that was removed
     write_pages(archive, document, _kept(archive), folder / PAGES)
     if archive.records:
-        write_if_changed(folder / RUNS_PAGE, list_page(archive).encode())
+        write_if_changed(folder / runs_page(scale), list_page(archive).encode())
     write_if_changed(folder / "report.md", markdown_report(document, folder).encode())
     report = folder / "report.html"
-    addresses = {one.run_id: f"{RUNS_PAGE}#{one.run_id}" for one in archive.records}
+    addresses = {one.run_id: f"{runs_page(scale)}#{one.run_id}" for one in archive.records}
     page = html_report(document, addresses, _other_pages(folder))
     write_if_changed(report, page.encode())
     if document.matrix:
@@ -105,14 +105,14 @@ def _kept(archive: Archive) -> list[Record]:
 
 def _other_pages(folder: Path, above: str = "") -> list[tuple[str, str]]:
     """Return titles and addresses of the pages that exist beside a report."""
-    pages = (("All runs", RUNS_PAGE), ("The mappings", f"../{MAPPINGS_PAGE}"))
+    pages = (("All runs", runs_page(folder.name)), ("The mappings", f"../{MAPPINGS_PAGE}"))
     return [(title, f"{above}{page}") for title, page in pages if (folder / page).exists()]
 
 
 def write_pages(
     archive: Archive, document: Document, records: Sequence[Record], folder: Path
 ) -> None:
-    """Write a page for each of some runs, one that compares them, and their list for RUNS_PAGE.
+    """Write a page for each of some runs, one that compares them, and the list of these pages.
 
     The report says where runs are shown. Other pages in the folder are deleted.
     """

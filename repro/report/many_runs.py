@@ -31,7 +31,7 @@ _GROUPS = ("task", "mapping", "loss", "scale", "seed")
 
 
 def list_page(archive: Archive) -> str:
-    """Render the page of all runs, the last one first.
+    """Render the page of all runs, the last one first; :func:`runs_page` says where it lies.
 
     Runs of other scales are part of it, except those on generated corpora.
     """
@@ -40,7 +40,7 @@ def list_page(archive: Archive) -> str:
         if (scale := folder.parent.name) not in (archive.scale, GENERATED_SCALE):
             others = read_records(archive.results_dir, scale)
             records += with_known_metrics(archive.results_dir, others)
-    records.sort(key=lambda record: record.finished, reverse=True)
+    records.sort(key=lambda record: (record.finished, record.run_id), reverse=True)
     known = {record.run_id: record for record in records}
     rows, groups, repeated = list[Row](), dict[str, int](), Counter[str]()
     for record in records:
@@ -67,8 +67,13 @@ def list_page(archive: Archive) -> str:
             "metrics": _metrics(record),
         })  # fmt: skip
         repeated[own] += 1
-    data = {"runs": rows, "metrics": _facts(rows)}
-    return html_page("runs", data, scale=archive.scale)
+    generated = archive.scale == GENERATED_SCALE
+    above = "../" if generated else ""
+    scales = [archive.scale] if generated else sorted({record.scale for record in records})
+    written = {path.parent.name for path in archive.results_dir.glob("*/report.html")}
+    reports = [one for one in scales if one in written or one == archive.scale]
+    data = {"runs": rows, "metrics": _facts(rows), "above": above}
+    return html_page("runs", data, above=above, reports=reports)
 
 
 def compared_run(record: Record, folder: RunFolder, label: str, page: str | None) -> Row:

@@ -36,9 +36,17 @@ PAGES, STYLE, CHARTS = "pages", "style.css", "charts.js"
 """Name of the folder of the pages of runs, next to the report, and of their style and script."""
 PAGES_LIST = "list.js"
 """Name of the script that tells the page of all runs which of them have pages, in their folder."""
-RUNS_PAGE, MAPPINGS_PAGE = "runs.html", "mappings.html"
-"""Names of the page of all runs, next to the report, and of the mappings, one folder above."""
+MAPPINGS_PAGE = "mappings.html"
+"""Name of the page of the mappings, in the folder above the report."""
 _TEMPLATES = Path(__file__).parent / "templates"
+
+
+def runs_page(scale: str) -> str:
+    """Return the address of the page of all runs from the report of a scale.
+
+    Runs on generated corpora, which are not committed, have a page of their own beside the report.
+    """
+    return "runs.html" if scale == GENERATED_SCALE else "../runs.html"
 
 
 def html_report(
@@ -186,6 +194,7 @@ _ENVIRONMENT.globals |= {
     "scales": SCALES,
     "legend": LEGEND,
     "counts": counts,
+    "runs_page": runs_page,
     "verdict_word": verdict_word,
     "claims_note": METHOD,
     "claims_warning": GENERATED,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import measured
-from links import data_of
+from links import data_of, dead_links
 
 from repro.report import build_report
 from repro.report.charts import chart_of
@@ -140,6 +140,21 @@ def test_runs_whose_folders_are_here_have_pages_and_reports_do_not_differ(tmp_pa
             {name: (folder / name).read_bytes() for name in ("report.html", "runs.html")}
         )
     assert written[0] == written[1] == written[2]
+
+
+def test_real_scales_share_the_list_of_runs_and_demo_has_its_own(tmp_path):
+    scales = {"small": "a" * 12, "full": "b" * 12, "demo": "c" * 12}
+    for scale, name in scales.items():
+        publish(tmp_path, replace(RECORD, scale=scale, run_id=name))
+        run_folder(tmp_path, scale, name).path.mkdir(parents=True)  # so that the run has a page
+    for _ in range(2):
+        reports = {scale: build_report(Archive(tmp_path, scale), []) for scale in scales}
+    lists = {path.parent.name: path.read_text("utf-8") for path in tmp_path.rglob("runs.html")}
+    runs = {folder: {row["run"] for row in data_of(page)["runs"]} for folder, page in lists.items()}
+    real = {scales["small"], scales["full"]}
+    assert runs == {tmp_path.name: real, "demo": {*scales.values()}}
+    assert list_page(Archive(tmp_path, "small")) == list_page(Archive(tmp_path, "full"))
+    assert [dead_links(report) for report in reports.values()] == [[], [], []]
 
 
 def test_a_pair_of_sentences_is_drawn_in_words():

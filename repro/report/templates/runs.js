@@ -1,5 +1,5 @@
 {
-  const { runs, metrics } = read(), find = (id) => document.getElementById(id);
+  const { runs, metrics, above } = read(), find = (id) => document.getElementById(id);
   const filters = ["task", "mapping", "loss", "scale", "seed"];
   const columns = ["run", "value", "metric", "task", "mapping", "loss", "settings", "scale", "seed", "finished"];
   const [metric, words, grouped, table] = ["metric", "words", "grouped", "table"].map(find);
@@ -42,8 +42,8 @@
           show();
         });
       } else if (key === "run") {
-        add(cell, "a", row.run, { href: `../${row.scale}/records/${row.run}.json` });
-        if (paged.has(row.run)) add(cell, "a", "page", { href: `../${row.scale}/pages/${row.run}.html`, class: "more" });
+        add(cell, "a", row.run, { href: `${above}${row.scale}/records/${row.run}.json` });
+        if (paged.has(row.run)) add(cell, "a", "page", { href: `${above}${row.scale}/pages/${row.run}.html`, class: "more" });
       } else add(cell, "span", row.texts[key] ?? row[key] ?? "—");
     }
   };
@@ -90,5 +90,5 @@
     found.forEach((run) => paged.add(run));
     show();
   };
-  for (const scale of new Set(runs.map((run) => run.scale))) add(document.head, "script", "", { src: `../${scale}/pages/list.js` });
+  for (const scale of new Set(runs.map((run) => run.scale))) add(document.head, "script", "", { src: `${above}${scale}/pages/list.js` });
 }
