@@ -29,7 +29,7 @@ from repro.mappings.kernels import dispatch
 
 pytest.importorskip("triton")
 
-from repro.mappings.kernels.cuda import boxes, entmax_solver, grouped, launch, policy
+from repro.mappings.kernels.cuda import bounded_threshold, entmax_solver, grouped, launch, policy
 
 SINGLE, DOUBLE = TYPES = torch.float32, torch.float64
 
@@ -239,13 +239,13 @@ def test_mass_under_bounds_is_the_total(kernel, dtype):
 @pytest.mark.skipif(not INTERPRETED, reason="counts what compiled kernels do not tell")
 def test_steps_under_bounds(monkeypatch, kernel):
     """A few dozen steps at most for the hardest of many rows."""
-    steps, evaluate = [], boxes._line
+    steps, evaluate = [], bounded_threshold._line
 
     def counted(*arguments):
         steps.append(1)
         return evaluate(*arguments)
 
-    monkeypatch.setattr(boxes, "_line", counted)
+    monkeypatch.setattr(bounded_threshold, "_line", counted)
     rows = torch.cat([drawn(200, DOUBLE, 37), 3 * hard_rows(200)])
     for scores in rows:
         steps.clear()

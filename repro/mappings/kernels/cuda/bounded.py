@@ -9,13 +9,13 @@ import triton.language as tl
 from torch import Tensor
 
 from repro.mappings.kernels.cuda import policy
-from repro.mappings.kernels.cuda.boxes import (
+from repro.mappings.kernels.cuda.bounded_threshold import (
     BoundedRows,
     bracket_of,
     capped,
     capped_shares,
     line_threshold,
-    load_boxes,
+    read_bounded,
     softmax_threshold,
     survey_bounded,
 )
@@ -99,20 +99,20 @@ def _masses(upper, score, bound, anchor, offset):
 
 
 @triton.jit
-def _free_factor(boxes, anchor, offset, N: tl.constexpr, HELD: tl.constexpr):
+def _free_factor(rows, anchor, offset, N: tl.constexpr, HELD: tl.constexpr):
     """Return the factor of interior shares of constrained softmax that makes rows sum to the limit.
 
     It removes the rounding of the threshold.
     """
-    score, bound = capped(boxes, boxes.score, boxes.upper, "csoftmax")
-    spent, free_mass = _masses(boxes.upper, score, bound, anchor, offset)
+    score, bound = capped(rows, rows.score, rows.upper, "csoftmax")
+    spent, free_mass = _masses(rows.upper, score, bound, anchor, offset)
     if not HELD:
-        for start in range(N, boxes.scores.n, N):
-            chunk, upper = load_boxes(boxes.scores, boxes.uppers, start, "csoftmax", N)
-            score, bound = capped(boxes, chunk, upper, "csoftmax")
+        for start in range(N, rows.scores.n, N):
+            chunk, upper = read_bounded(rows.scores, rows.uppers, start, "csoftmax", N)
+            score, bound = capped(rows, chunk, upper, "csoftmax")
             full, free = _masses(upper, score, bound, anchor, offset)
             spent, free_mass = spent + full, free_mass + free
-    left = tl.maximum(boxes.limit - spent, 0.0)
+    left = tl.maximum(rows.limit - spent, 0.0)
     some = free_mass > 0.0
     return tl.where(some, left / tl.where(some, free_mass, 1.0), 1.0)
 
@@ -130,14 +130,14 @@ def bounded_kernel(
         kkt_statuses: output, one byte per entry.
         parameter: the sum of a row.
         slack: the bits of the tolerance for bounds, a double.
-        MAPPING: see ``boxes.py``.
+        MAPPING: see ``bounded_threshold.py``.
     """
     NARROW: tl.constexpr = scores.dtype.element_ty
     scores, uppers = rows_of(scores, count, n, M), rows_of(uppers, count, n, M)
     probs, kkt_statuses = rows_of(probs, count, n, M), rows_of(kkt_statuses, count, n, M)
     total = row_parameters(parameter, stride, count, M)
     tolerance = as_double(slack)
-    score, upper = load_boxes(scores, uppers, 0, MAPPING, N)
+    score, upper = read_bounded(scores, uppers, 0, MAPPING, N)
     slack, mass = tolerance.to(NARROW), total.to(NARROW)
     survey = survey_bounded(score, upper, scores, uppers, slack, mass, MAPPING, N, HELD)
     available = survey.available
@@ -146,19 +146,19 @@ def bounded_kernel(
     tight = available <= total
     limit = tl.where(bad | tight, 0.0, total).to(NARROW)
     low, high, peak = bracket_of(survey.low, survey.high, limit, MAPPING)
-    boxes = BoundedRows(score, upper, scores, uppers, limit, peak)
+    rows = BoundedRows(score, upper, scores, uppers, limit, peak)
     if MAPPING == "csoftmax":
-        anchor, offset = softmax_threshold(boxes, N, HELD)
-        factor = _free_factor(boxes, anchor, offset, N, HELD)
+        anchor, offset = softmax_threshold(rows, N, HELD)
+        factor = _free_factor(rows, anchor, offset, N, HELD)
     else:
         # No entry gets more than the limit, whatever its bound.
         room = tl.minimum(available, survey.allowed * total).to(NARROW)
-        anchor, offset = line_threshold(boxes, room, low, high, MAPPING, N, HELD)
+        anchor, offset = line_threshold(rows, room, low, high, MAPPING, N, HELD)
     for start in range(0, n, N):
         if not HELD:
-            score, upper = load_boxes(scores, uppers, start, MAPPING, N)
+            score, upper = read_bounded(scores, uppers, start, MAPPING, N)
         allowed = score != -float("inf")
-        finite, bound = capped(boxes, score, upper, MAPPING)
+        finite, bound = capped(rows, score, upper, MAPPING)
         share, full = _shares(upper, finite, bound, anchor, offset, MAPPING)
         if MAPPING == "csoftmax":
             share = tl.where(full, share, tl.minimum(share * factor[:, None], bound))

@@ -433,10 +433,10 @@ def forward_kernel(
     rows, out = rows_of(scores, count, n, M), rows_of(probs, count, n, M)
     NARROW: tl.constexpr = probs.dtype.element_ty
     selected = select_rows(rows, N, HELD)
-    order = row_parameters(parameter, stride, count, M)
+    given = row_parameters(parameter, stride, count, M)
     # In place of r = 0 (softmax), a number so small that log1p(r x) / r is x to the last bit.
-    r = tl.where(order > 1e-20, order, 1e-20)
-    bad = selected.bad | ((order >= 0.0) == 0)
+    r = tl.where(given > 1e-20, given, 1e-20)
+    bad = selected.bad | ((given >= 0.0) == 0)
     top = clamped(selected.top, scores.dtype.element_ty)
     within = ScaledRows(rows.base, rows.inside, n, top, r)
     if RULE == "above_2":

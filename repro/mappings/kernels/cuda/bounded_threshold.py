@@ -87,7 +87,7 @@ class Bracket(NamedTuple):
 
 
 @triton.jit
-def load_boxes(scores, uppers, start, MAPPING: tl.constexpr, N: tl.constexpr):
+def read_bounded(scores, uppers, start, MAPPING: tl.constexpr, N: tl.constexpr):
     """Read the scores and bounds of a chunk; bounds are zero where the score is ``-inf``."""
     score = read(scores, start, N, -float("inf"))
     if MAPPING == "budget":
@@ -121,7 +121,7 @@ def survey_bounded(
     survey = _survey(score, upper, slack, total)
     if not HELD:
         for start in range(N, scores.n, N):
-            chunk, bound = load_boxes(scores, uppers, start, MAPPING, N)
+            chunk, bound = read_bounded(scores, uppers, start, MAPPING, N)
             other = _survey(chunk, bound, slack, total)
             survey = Survey(
                 survey.available + other.available,
@@ -150,20 +150,20 @@ def bracket_of(low, high, limit, MAPPING: tl.constexpr):
 
 
 @triton.jit
-def capped(boxes, score, upper, MAPPING: tl.constexpr):
+def capped(rows, score, upper, MAPPING: tl.constexpr):
     """Return scores of at most the peak and nonnegative bounds, in projections up to the limit."""
-    score = tl.minimum(score, boxes.peak[:, None])
+    score = tl.minimum(score, rows.peak[:, None])
     bound = tl.where(upper > 0.0, upper, 0.0)
     if MAPPING != "csoftmax":
-        bound = tl.minimum(bound, boxes.limit[:, None])
+        bound = tl.minimum(bound, rows.limit[:, None])
     return score, bound
 
 
 @triton.jit
-def _load_capped(boxes, start, MAPPING: tl.constexpr, N: tl.constexpr):
+def _load_capped(rows, start, MAPPING: tl.constexpr, N: tl.constexpr):
     """Read the finite scores and nonnegative bounds of a chunk; see :func:`capped`."""
-    score, upper = load_boxes(boxes.scores, boxes.uppers, start, MAPPING, N)
-    return capped(boxes, score, upper, MAPPING)
+    score, upper = read_bounded(rows.scores, rows.uppers, start, MAPPING, N)
+    return capped(rows, score, upper, MAPPING)
 
 
 @triton.jit
@@ -182,13 +182,13 @@ def _line(score, bound, anchor, offset):
 
 
 @triton.jit
-def _row_line(boxes, anchor, offset, MAPPING: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
+def _row_line(rows, anchor, offset, MAPPING: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
     """Return the :class:`Line` of whole rows."""
-    score, bound = capped(boxes, boxes.score, boxes.upper, MAPPING)
+    score, bound = capped(rows, rows.score, rows.upper, MAPPING)
     line = _line(score, bound, anchor, offset)
     if not HELD:
-        for start in range(N, boxes.scores.n, N):
-            score, bound = _load_capped(boxes, start, MAPPING, N)
+        for start in range(N, rows.scores.n, N):
+            score, bound = _load_capped(rows, start, MAPPING, N)
             other = _line(score, bound, anchor, offset)
             line = Line(
                 line.spent + other.spent, line.mass + other.mass,
@@ -251,7 +251,7 @@ def _line_start(limit, available, low, high):
 
 @triton.jit
 def line_threshold(
-    boxes, available, low, high, MAPPING: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
+    rows, available, low, high, MAPPING: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
 ):
     """Return ``τ = a + δ`` with ``Σ clip(z - τ, 0, u)`` equal to the limit.
 
@@ -271,17 +271,17 @@ def line_threshold(
     from the first width to its ``n``-th part; or where no other ``τ`` can be represented. Five to
     ten steps are usual.
     """
-    limit = boxes.limit
+    limit = rows.limit
     # The lower end is itself rounded, and bounds may be less than that.
     low = tl.maximum(low - 2.0 * epsilon(low.dtype) * tl.abs(low), -largest_of(low.dtype))
     anchor = tl.where(limit > 0.0, _line_start(limit, available, low, high), high)
     zero = tl.zeros(low.shape, low.dtype)
     excess = tl.maximum(available - limit, 0.0)
-    bracket = Bracket(low, zero, boxes.peak, zero, excess, limit, zero)
+    bracket = Bracket(low, zero, rows.peak, zero, excess, limit, zero)
     offset, stalled, best, widest = zero, zero, zero + float("inf"), zero + float("inf")
     moves = limit > 0.0
     while any_of(moves):
-        line = _row_line(boxes, anchor, offset, MAPPING, N, HELD)
+        line = _row_line(rows, anchor, offset, MAPPING, N, HELD)
         excess = line.mass - (limit - line.spent)
         bracket = _narrowed(bracket, anchor, offset, excess)
         newton, room, flat = _newton_step(line, excess)
@@ -290,7 +290,7 @@ def line_threshold(
         chord = half * (2.0 * size / (bracket.more + bracket.less))
         norm = tl.maximum(tl.minimum(line.mass, limit), tl.minimum(limit, 1.0))
         scale = 4.0 * epsilon(low.dtype) * norm
-        ends = (size <= scale) | (half * boxes.scores.n <= 0.5 * scale)
+        ends = (size <= scale) | (half * rows.scores.n <= 0.5 * scale)
         exact = (flat == 0) & (newton <= room)
         last = ((flat == 0) & ends) | (exact & (size <= norm))
         halved = size <= 0.5 * best
@@ -328,13 +328,13 @@ def _full(score, bound, anchor, offset):
 
 
 @triton.jit
-def _row_full(boxes, anchor, offset, N: tl.constexpr, HELD: tl.constexpr):
+def _row_full(rows, anchor, offset, N: tl.constexpr, HELD: tl.constexpr):
     """Return :class:`Full` of whole rows."""
-    score, bound = capped(boxes, boxes.score, boxes.upper, "csoftmax")
+    score, bound = capped(rows, rows.score, rows.upper, "csoftmax")
     full = _full(score, bound, anchor, offset)
     if not HELD:
-        for start in range(N, boxes.scores.n, N):
-            score, bound = _load_capped(boxes, start, "csoftmax", N)
+        for start in range(N, rows.scores.n, N):
+            score, bound = _load_capped(rows, start, "csoftmax", N)
             other = _full(score, bound, anchor, offset)
             top = tl.maximum(full.top, other.top)
             full = Full(full.mass + other.mass, full.count + other.count, top)
@@ -350,19 +350,19 @@ def _free_sum(score, bound, anchor, offset, top):
 
 
 @triton.jit
-def _row_free_sum(boxes, anchor, offset, top, N: tl.constexpr, HELD: tl.constexpr):
+def _row_free_sum(rows, anchor, offset, top, N: tl.constexpr, HELD: tl.constexpr):
     """Return ``Σ exp(z - top)`` over the entries of whole rows below their bounds."""
-    score, bound = capped(boxes, boxes.score, boxes.upper, "csoftmax")
+    score, bound = capped(rows, rows.score, rows.upper, "csoftmax")
     total = _free_sum(score, bound, anchor, offset, top)
     if not HELD:
-        for start in range(N, boxes.scores.n, N):
-            score, bound = _load_capped(boxes, start, "csoftmax", N)
+        for start in range(N, rows.scores.n, N):
+            score, bound = _load_capped(rows, start, "csoftmax", N)
             total += _free_sum(score, bound, anchor, offset, top)
     return total
 
 
 @triton.jit
-def softmax_threshold(boxes, N: tl.constexpr, HELD: tl.constexpr):
+def softmax_threshold(rows, N: tl.constexpr, HELD: tl.constexpr):
     """Return ``τ = a + δ`` with ``Σ min(exp(z - τ), u)`` equal to the limit.
 
     Given the entries at their bounds, ``τ`` is that of softmax over the others. The mass is concave
@@ -373,7 +373,7 @@ def softmax_threshold(boxes, N: tl.constexpr, HELD: tl.constexpr):
     ends when the residual or the bracket is within rounding; one of them is halved by every second
     step.
     """
-    limit = boxes.limit
+    limit = rows.limit
     tolerance, wanted = 4.0 * epsilon(limit.dtype), limit.to(tl.float64)
     anchor = tl.full(limit.shape, largest_of(limit.dtype), limit.dtype)
     offset = tl.zeros(limit.shape, limit.dtype)
@@ -382,9 +382,9 @@ def softmax_threshold(boxes, N: tl.constexpr, HELD: tl.constexpr):
     before = tl.full(limit.shape, -1, tl.int32)
     moves = limit > 0.0
     while any_of(moves):
-        full = _row_full(boxes, anchor, offset, N, HELD)
+        full = _row_full(rows, anchor, offset, N, HELD)
         top = clamped(full.top, limit.dtype)
-        total = _row_free_sum(boxes, anchor, offset, top, N, HELD)
+        total = _row_free_sum(rows, anchor, offset, top, N, HELD)
         left = (limit - full.mass).to(tl.float64)
         mass = top.to(tl.float64) + tl.log(tl.maximum(total.to(tl.float64), 1e-300))
         excess = tl.where(total > 0.0, tl.exp(tl.minimum(mass - tau, 80.0)), 0.0) - left
