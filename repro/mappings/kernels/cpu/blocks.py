@@ -186,7 +186,7 @@ def take_lane_maxima(block, rows, first, last):
         simd.store(block.w, step, b)
         simd.store(block.w, 2 * step, c)
         simd.store(block.w, 3 * step, d)
-        block.invalid[:] = bad
+        simd.store(block.invalid, 0, simd.splat(block.w.dtype.type(bad)))
     # Pad to whole lines with entries that get no mass.
     maxima, columns = columns, (columns + LINE - 1) // LINE * LINE
     for k in range(maxima * width, columns * width, width):
@@ -240,16 +240,16 @@ def take_candidates(block, rows, first, last):
     """Fill the block with the candidates ``w`` above the limits; return the number of columns."""
     width, stride, columns = width_of(block.w), stride_of(rows), 0
     nothing = simd.splat(block.w.dtype.type(-np.inf))
+    target = block.lists if block.in_lanes else block.w
+    for k in range(rows_in(block)):
+        row = rows[min(first + k, last)]
+        block.ends[k] = gather(row, block.limits[k], target, k * stride)
+        columns = max(columns, block.ends[k] - k * stride)
     if block.in_lanes:
-        for k in range(width):
-            row = rows[min(first + k, last)]
-            block.ends[k] = gather(row, block.limits[k], block.lists, k * stride)
-            columns = max(columns, block.ends[k] - k * stride)
         columns = (columns + LINE - 1) // LINE * LINE
         transpose_lists(block, block.lists, stride, columns, -np.inf, block.w)
     else:
-        end = gather(rows[first], block.limits[0], block.w, 0)
-        columns = (end + LINE * width - 1) // (LINE * width) * LINE
+        end, columns = columns, (columns + LINE * width - 1) // (LINE * width) * LINE
         for j in range(end, columns * width, width):
             simd.store(block.w, j, nothing)
     center(block, columns)

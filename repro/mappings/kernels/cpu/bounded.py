@@ -37,7 +37,6 @@ class Problem(NamedTuple):
     rows: Any  # scores, shape (rows, n)
     uppers: Any  # bounds, one row for all or one for each
     totals: Any  # required sums of rows, one for all or one for each
-    r: Any  # 0 for csoftmax, 1 for csparsemax and budget
     slack: Any  # tolerance for negative bounds, and for bounds that sum to less than the total
     probs: Any  # output, shape (rows, n)
     kkt_status: Any  # output for the KKT status of the entries, shape (rows, n)
@@ -114,7 +113,8 @@ def _take(block, rows, uppers, totals, slack, first, last):
             simd.store(block.bounds, k * stride + j, simd.where(allowed, bound, 0.0))
         block.unusual[k], block.totals[k] = unusual, totals[i if totals.shape[0] > 1 else 0]
     if not block.in_lanes:
-        block.unusual[:], block.totals[:] = block.unusual[0], block.totals[0]
+        simd.store(block.unusual, 0, simd.splat(block.unusual[0]))
+        simd.store(block.totals, 0, simd.splat(block.totals[0]))
         columns = end // width
     else:
         columns = (size + blocks.LINE - 1) // blocks.LINE * blocks.LINE
@@ -177,7 +177,7 @@ def _settle(problem, i):
 
 
 @inline
-def _solve(problem, block, first, stop, fallback):
+def _solve(solve, share_of, problem, block, first, stop, fallback):
     """Solve the rows of a block and mark those solved; in the fallback, accept any result."""
     rows = problem.rows
     columns, top, room = _take(
@@ -191,49 +191,66 @@ def _solve(problem, block, first, stop, fallback):
     tolerance = _TOLERANCE
     if rows.itemsize == 8:
         tolerance = np.finfo(np.float64).eps * (4.0 + math.sqrt(rows.shape[1]))
-    if problem.r == 0.0:
-        solve_csoftmax(block, columns, top, usual, tolerance, fallback)
-    else:
-        solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback)
+    solve(block, rows, columns, top, room, usual, tolerance, fallback)
     for i in range(first, stop):
         k, at = i - first, (i - first) * blocks.stride_of(rows)
         probs, kkt_status = problem.probs[i], problem.kkt_status[i]
         if fallback or block.solved[k] > 0.0:
-            if problem.r == 0.0:
-                _write(block, k, at, csoftmax_share, probs, kkt_status)
-            else:
-                _write(block, k, at, csparsemax_share, probs, kkt_status)
+            _write(block, k, at, share_of, probs, kkt_status)
 
 
 @inline
-def _solve_rows(problem, block, wide_row, group, start, stop):
+def _solve_rows(solve, share_of, problem, block, wide_row, group, start, stop):
     """Solve rows in groups of ``group``; return the number of infeasible rows."""
     faults = 0
     for first in range(start, stop, group):
         last = min(first + group, stop)
-        _solve(problem, block, first, last, False)
+        _solve(solve, share_of, problem, block, first, last, False)
         for i in range(first, last):
             if not block.solved[i - first] > 0.0:
                 settled, fault = _settle(problem, i)
                 faults += fault
                 if not settled:
-                    _solve(problem, wide_row, i, i + 1, True)
+                    _solve(solve, share_of, problem, wide_row, i, i + 1, True)
     return faults
 
 
-@kernel
-def _bounded_rows(
-    kind, scores, uppers, bounded, totals, many, r, slack, probs, kkt_status, size, start, stop
-):
+@allocating
+def _compute(
+    solve, share_of, kind, scores, uppers, bounded, totals, many, slack, probs, kkt_status, size,
+    start, stop,
+):  # fmt: skip
     rows, short = matrix(scores, kind, stop, size), size <= blocks.TILED
     problem = Problem(
-        rows, matrix(uppers, kind, bounded, size), vector(totals, np.float64(0), many), r,
+        rows, matrix(uppers, kind, bounded, size), vector(totals, np.float64(0), many),
         rows.dtype.type(slack), matrix(probs, kind, stop, size),
         matrix(kkt_status, np.uint8(0), stop, size),
     )  # fmt: skip
     block = _new_block(rows, rows, short)
-    wide_row = _new_block(rows, np.empty(0), False)
-    return _solve_rows(problem, block, wide_row, blocks.width_of(rows) if short else 1, start, stop)
+    # The constant False would have a type of its own, for which all would be compiled again.
+    wide_row = _new_block(rows, np.empty(0), np.bool_(False))
+    group = blocks.width_of(rows) if short else 1
+    return _solve_rows(solve, share_of, problem, block, wide_row, group, start, stop)
+
+
+@kernel
+def _csoftmax_rows(
+    kind, scores, uppers, bounded, totals, many, slack, probs, kkt_status, size, start, stop
+):
+    return _compute(
+        solve_csoftmax, csoftmax_share, kind, scores, uppers, bounded, totals, many, slack, probs,
+        kkt_status, size, start, stop,
+    )  # fmt: skip
+
+
+@kernel
+def _csparsemax_rows(
+    kind, scores, uppers, bounded, totals, many, slack, probs, kkt_status, size, start, stop
+):
+    return _compute(
+        solve_csparsemax, csparsemax_share, kind, scores, uppers, bounded, totals, many, slack,
+        probs, kkt_status, size, start, stop,
+    )  # fmt: skip
 
 
 # Gradients are s (g - m) for interior entries, with s = p (csoftmax) or 1 (csparsemax) and m the
@@ -311,8 +328,8 @@ def bounded_forward(
     scores, upper = scores.contiguous(), upper.contiguous()
     probs, kkt_status = torch.empty_like(scores), torch.empty_like(scores, dtype=torch.uint8)
     faults = run(
-        _bounded_rows, scores, _COST, scores, upper, upper.numel() // scores.size(-1), totals,
-        totals.numel(), r, slack, probs, kkt_status,
+        _csparsemax_rows if r else _csoftmax_rows, scores, _COST, scores, upper,
+        upper.numel() // scores.size(-1), totals, totals.numel(), slack, probs, kkt_status,
     )  # fmt: skip
     return probs, kkt_status, torch.tensor(faults)
 

@@ -90,8 +90,11 @@ def _find_ratio(block, columns, top, usual, tolerance):
 
 
 @inline
-def solve_csoftmax(block, columns, top, usual, tolerance, fallback):
-    """Write the base, ``ρ`` and whether rows are solved; ``fallback`` permits a lower base."""
+def solve_csoftmax(block, rows, columns, top, room, usual, tolerance, fallback):
+    """Write the base, ``ρ`` and whether rows are solved; ``fallback`` permits a lower base.
+
+    Arguments are those of ``solve_csparsemax``, of which ``rows`` and ``room`` are not needed.
+    """
     tolerance, base = max(tolerance, _TOLERANCE if block.w.itemsize == 4 else 0.0), top
     width, lowest = blocks.width_of(block.w), simd.splat(block.w.dtype.type(-math.inf))
     while True:

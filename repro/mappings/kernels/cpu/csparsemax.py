@@ -78,29 +78,39 @@ def _residual(block, w, u, columns, base, tau, fixed, total):
     return simd.splat(w.dtype.type(exact - simd.highest(total))), blocks.along_row(block, free)
 
 
-class _Search(NamedTuple):
-    """State of the search for ``τ``, which is negative."""
+class _Bracket(NamedTuple):
+    """Bracket of ``τ``, which is negative."""
 
-    low: Any  # lower end of the bracket
-    high: Any  # its upper end, zero at first
+    low: Any  # lower end
+    high: Any  # upper end, zero at first
     more: Any  # residual at the lower end, perhaps scaled
     less: Any  # residual at the upper end, perhaps scaled
     side: Any  # sign of the last residual
-    last: Any  # absolute value of the last residual
-    reach: Any  # last step length while the root is not bracketed
-    moves: Any  # which rows are not at their root
+
+
+class _Guess(NamedTuple):
+    """Steps while the root is not bracketed, by the density of the scores."""
+
     flatness: Any  # change of ``τ`` for a unit of missing mass, or zero
-    least: Any  # minimum step length while the root is not bracketed
+    least: Any  # minimum step length
     loose: Any  # rows with few met bounds, where zero is an end of the bracket
 
 
+class _Search(NamedTuple):
+    """State of the search for ``τ``."""
+
+    bracket: Any
+    guess: Any
+    last: Any  # absolute value of the last residual
+    reach: Any  # last step length while the root is not bracketed
+    moves: Any  # which rows are not at their root
+
+
 @inline
-def _new_search(total, usual, flatness, least, loose):
+def _new_search(total, usual, guess):
     zero = simd.zeros_like(total)
-    return _Search(
-        zero - math.inf, zero, zero + 1.0, -1.0 * total, zero, zero + math.inf, zero, usual,
-        flatness, least, loose,
-    )  # fmt: skip
+    bracket = _Bracket(zero - math.inf, zero, zero + 1.0, -1.0 * total, zero)
+    return _Search(bracket, guess, zero + math.inf, zero, usual)
 
 
 @inline
@@ -129,7 +139,7 @@ def _start(block, columns, size, top, room, total, usual):
     flatness = _REACH * deviation / (room * density)
     tau = simd.where(tight, guess, simd.where(total < 1.0, -1.0 * total, -1.0))
     flatness, least = simd.where(tight, flatness, 0.0), simd.where(tight, least, 1.0)
-    return tau, _new_search(total, usual, flatness, least, usual & ~tight)
+    return tau, _new_search(total, usual, _Guess(flatness, least, usual & ~tight))
 
 
 @inline
@@ -141,32 +151,30 @@ def _move(tau, residual, free, search, enough):
     the root by a guess from the density of the scores.
     """
     size, positive = simd.magnitude(residual), residual > 0.0
-    newton = tau + residual / free
+    newton, bracket, guess = tau + residual / free, search.bracket, search.guess
     # The residual of an end that is retained twice is scaled down (Anderson and Björck).
-    share = 1.0 - residual / simd.where(positive, search.more, search.less)
+    share = 1.0 - residual / simd.where(positive, bracket.more, bracket.less)
     share = simd.where(share > _LEAST, share, 0.5)
     side = simd.where(positive, 1.0, -1.0)
-    share = simd.where(search.side == side, share, 1.0)
-    more = simd.where(positive, residual, search.more * share)
-    less = simd.where(positive, search.less * share, residual)
-    low, high = simd.where(positive, tau, search.low), simd.where(positive, search.high, tau)
+    share = simd.where(bracket.side == side, share, 1.0)
+    more = simd.where(positive, residual, bracket.more * share)
+    less = simd.where(positive, bracket.less * share, residual)
+    low, high = simd.where(positive, tau, bracket.low), simd.where(positive, bracket.high, tau)
     # While the root is not bracketed: a point that is probably beyond it.
-    step = search.flatness * size + search.least
+    step = guess.flatness * size + guess.least
     reach = simd.where(search.reach > 0.0, _FARTHER * search.reach, step)
     outer = simd.where(positive, simd.minimum(tau + reach, 0.5 * tau), tau - reach)
     # In the bracket: Newton's step if the last was good, else the chord, else the middle.
     chord = low + (high - low) * (more / (more - less))
     chord = simd.where((low < chord) & (chord < high), chord, 0.5 * (low + high))
     fast = (size <= _SLOW * search.last) & (low < newton) & (newton < high)
-    found = (low > -math.inf) & ((high < 0.0) | search.loose)
-    following = simd.where(found, simd.where(fast, newton, chord), outer)
+    bracketed = (low > -math.inf) & ((high < 0.0) | guess.loose)
+    following = simd.where(bracketed, simd.where(fast, newton, chord), outer)
     settled = size <= enough
-    goes = search.moves & ~settled & (low < following) & (following < high)
+    moves = search.moves & ~settled & (low < following) & (following < high)
     end = simd.where((free > 0.0) & settled, newton, tau)
-    tau = simd.where(search.moves, simd.where(goes, following, end), tau)
-    return tau, _Search(
-        low, high, more, less, side, size, reach, goes, search.flatness, search.least, search.loose
-    )
+    tau = simd.where(search.moves, simd.where(moves, following, end), tau)
+    return tau, _Search(_Bracket(low, high, more, less, side), guess, size, reach, moves)
 
 
 @inline
@@ -182,7 +190,7 @@ def _descend(block, w, u, columns, base, tau, total, fixed, search, passes):
 
 
 @inline
-def _keep_undecided(block, size, stride, base, search):
+def _keep_undecided(block, size, stride, base, bracket):
     """Keep only entries in the block whose KKT status the bracket does not determine.
 
     Returns:
@@ -190,8 +198,8 @@ def _keep_undecided(block, size, stride, base, search):
     """
     width, columns, real = blocks.width_of(block.w), 0, block.w.dtype.type
     simd.store(block.near, 0, base)
-    simd.store(block.low, 0, search.low)
-    simd.store(block.high, 0, search.high)
+    simd.store(block.low, 0, bracket.low)
+    simd.store(block.high, 0, bracket.high)
     for k in range(width if block.in_lanes else 1):
         base, low, high, at, met = block.near[k], block.low[k], block.high[k], k * stride, 0.0
         margin = real(_MARGIN * np.finfo(block.w.dtype).eps * (1.0 + abs(low)))
@@ -218,7 +226,8 @@ def _keep_undecided(block, size, stride, base, search):
         simd.store(block.few_scores, columns, simd.splat(real(-math.inf)))
         simd.store(block.few_bounds, columns, simd.splat(real(0)))
         columns = (columns + width - 1) // width
-        block.met[:], block.more[:] = block.met[0], block.more[0]
+        simd.store(block.met, 0, simd.splat(block.met[0]))
+        simd.store(block.more, 0, simd.splat(block.more[0]))
     return columns, (simd.load(block.met, 0), simd.load(block.more, 0))
 
 
@@ -269,7 +278,7 @@ def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback
         tau, search = _descend(
             block, block.w, block.u, columns, base, tau, total, (zero, zero), search, _DENSE
         )
-        few, fixed = _keep_undecided(block, size, blocks.stride_of(rows), base, search)
+        few, fixed = _keep_undecided(block, size, blocks.stride_of(rows), base, search.bracket)
         tau, search = _descend(
             block, block.few_w, block.few_u, few, base, tau, total, fixed, search, _PASSES
         )
@@ -292,7 +301,7 @@ def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback
             break
         base = simd.splat(_lowest_above(block, columns, simd.highest(total), simd.highest(top)))
         tau = -0.5 * simd.minimum(total, 1.0)
-        search = _new_search(total, usual, zero, zero + 1.0, usual)
+        search = _new_search(total, usual, _Guess(zero, zero + 1.0, usual))
     simd.store(block.near, 0, near)
     simd.store(block.rest, 0, rest)
     simd.store(block.solved, 0, simd.where(solved, 1.0, 0.0))

@@ -6,9 +6,20 @@ from torch import Tensor
 
 from repro.mappings.kernels.cpu import blocks
 from repro.mappings.kernels.cpu.compile import allocating, kernel, matrix, vector
-from repro.mappings.kernels.cpu.entmax_backward import backward_rows, loss_backward_rows
+from repro.mappings.kernels.cpu.entmax_backward import (
+    backward_rows,
+    loss_backward_rows,
+    one,
+    rational_backward_rows,
+    root,
+)
 from repro.mappings.kernels.cpu.entmax_powers import solve_powers
-from repro.mappings.kernels.cpu.entmax_solver import Problem, solve_rational, solve_rows
+from repro.mappings.kernels.cpu.entmax_solver import (
+    LOWEST_R,
+    Problem,
+    solve_rational,
+    solve_rows,
+)
 from repro.mappings.kernels.cpu.parallel import run
 
 _RATIONAL = (1.0, 0.5)
@@ -17,37 +28,96 @@ _POWER_COST = 6
 """Cost of an entry that needs powers, relative to one that is only read and written."""
 
 
+# A kernel for each case: numba compiles all that a kernel may call, a solver once for each block.
+
+
 @allocating
-def _solve(solve, kind, scores, r, r_of_rows, targets, ignored, probs, losses, size, start, stop):
-    rows, none, short = matrix(scores, kind, stop, size), np.empty(0), size <= blocks.TILED
+def _solve(
+    solve, rows, like, like_wide, kind, r, r_of_rows, targets, ignored, probs, losses, start, stop
+):
+    """Solve rows in a block of the precision of ``like``; see :func:`solve_rows` for ``wide``."""
+    size, short = rows.shape[1], rows.shape[1] <= blocks.TILED
     problem = Problem(
         rows, r, vector(r_of_rows, np.float64(0), stop), vector(targets, np.int64(0), stop),
         ignored, matrix(probs, kind, stop, size), vector(losses, kind, stop),
     )  # fmt: skip
-    narrow, wide = blocks.new_block(rows, rows, short), blocks.new_block(rows, none, short)
-    wide_row = blocks.new_block(rows, none, False)
-    states = np.empty(blocks.rows_in(narrow), np.int8)
-    return solve_rows(solve, problem, narrow, wide, wide_row, states, start, stop)
+    block = blocks.new_block(rows, like, short)
+    wide = None if like_wide is None else blocks.new_block(rows, like_wide, short)
+    # The constant False would have a type of its own, for which all would be compiled again.
+    wide_row = blocks.new_block(rows, np.empty(0), np.bool_(False))
+    states = np.empty(blocks.rows_in(block), np.int8)
+    return solve_rows(solve, problem, block, wide, wide_row, states, start, stop)
 
 
 @kernel
 def _rational_rows(kind, scores, r, r_of_rows, targets, ignored, probs, losses, size, start, stop):
+    """Compute sparsemax or 1.5-entmax."""
+    rows = matrix(scores, kind, stop, size)
     return _solve(
-        solve_rational, kind, scores, r, r_of_rows, targets, ignored, probs, losses, size,
+        solve_rational, rows, rows, None, kind, r, r_of_rows, targets, ignored, probs, losses,
         start, stop,
     )  # fmt: skip
 
 
 @kernel
 def _power_rows(kind, scores, r, r_of_rows, targets, ignored, probs, losses, size, start, stop):
+    """Compute rows in their own precision: float64, or ``0.04 <= r <= 1``."""
+    rows = matrix(scores, kind, stop, size)
     return _solve(
-        solve_powers, kind, scores, r, r_of_rows, targets, ignored, probs, losses, size,
+        solve_powers, rows, rows, None, kind, r, r_of_rows, targets, ignored, probs, losses,
         start, stop,
     )  # fmt: skip
 
 
 @kernel
-def _backward_rows(kind, probs, grads, r, r_of_rows, out, r_grads, size, start, stop):
+def _double_power_rows(
+    kind, scores, r, r_of_rows, targets, ignored, probs, losses, size, start, stop
+):
+    """Compute rows in double precision."""
+    rows = matrix(scores, kind, stop, size)
+    return _solve(
+        solve_powers, rows, np.empty(0), None, kind, r, r_of_rows, targets, ignored, probs, losses,
+        start, stop,
+    )  # fmt: skip
+
+
+@kernel
+def _mixed_power_rows(
+    kind, scores, r, r_of_rows, targets, ignored, probs, losses, size, start, stop
+):
+    """Compute rows in the precision that the ``r`` of each needs."""
+    rows = matrix(scores, kind, stop, size)
+    return _solve(
+        solve_powers, rows, rows, np.empty(0), kind, r, r_of_rows, targets, ignored, probs, losses,
+        start, stop,
+    )  # fmt: skip
+
+
+@kernel
+def _sparsemax_backward_rows(kind, probs, grads, r, r_of_rows, out, r_grads, size, start, stop):
+    """Differentiate sparsemax in the scores."""
+    rows = matrix(probs, kind, stop, size)
+    rational_backward_rows(
+        rows, matrix(grads, kind, stop, size), r, one, matrix(out, kind, stop, size),
+        blocks.new_support(rows, rows), start, stop,
+    )  # fmt: skip
+    return 0
+
+
+@kernel
+def _entmax15_backward_rows(kind, probs, grads, r, r_of_rows, out, r_grads, size, start, stop):
+    """Differentiate 1.5-entmax in the scores."""
+    rows = matrix(probs, kind, stop, size)
+    rational_backward_rows(
+        rows, matrix(grads, kind, stop, size), r, root, matrix(out, kind, stop, size),
+        blocks.new_support(rows, rows), start, stop,
+    )  # fmt: skip
+    return 0
+
+
+@kernel
+def _power_backward_rows(kind, probs, grads, r, r_of_rows, out, r_grads, size, start, stop):
+    """Differentiate at any ``r``, also in ``r``."""
     rows = matrix(probs, kind, stop, size)
     backward_rows(
         rows, matrix(grads, kind, stop, size), r, vector(r_of_rows, np.float64(0), stop),
@@ -85,8 +155,12 @@ def entmax_forward(
     """
     scores = scores.contiguous()
     probs = torch.empty_like(scores)
-    rational = r_of_rows is None and r in _RATIONAL
-    solver, cost = (_rational_rows, 1) if rational else (_power_rows, _POWER_COST)
+    if r_of_rows is None and r in _RATIONAL:
+        solver, cost = _rational_rows, 1
+    elif scores.dtype == torch.float64 or (r_of_rows is None and LOWEST_R <= r <= 1.0):
+        solver, cost = _power_rows, _POWER_COST
+    else:
+        solver, cost = _double_power_rows if r_of_rows is None else _mixed_power_rows, _POWER_COST
     if run(solver, scores, cost, scores, r, r_of_rows, target, ignored, probs, losses):
         raise IndexError(f"targets must be in [0, {scores.size(-1)}) or the ignored value")
     return probs
@@ -104,7 +178,11 @@ def entmax_backward(
     """Return ``J g``; write the gradients of ``r`` to ``r_grads`` if it is given."""
     probs, grad = probs.contiguous(), grad.contiguous()
     out = torch.empty_like(probs)
-    run(_backward_rows, probs, 1, probs, grad, r, r_of_rows, out, r_grads)
+    if r_of_rows is None and r_grads is None and r in _RATIONAL:
+        differentiate = _sparsemax_backward_rows if r == 1.0 else _entmax15_backward_rows
+    else:
+        differentiate = _power_backward_rows
+    run(differentiate, probs, 1, probs, grad, r, r_of_rows, out, r_grads)
     return out
 
 

@@ -35,25 +35,37 @@ _HIGHEST = 700.0
 
 
 @inline
+def one(share, r):
+    """Return ``s = p^{1-r}`` for ``r = 1``, zero off the support."""
+    return simd.where(share > 0.0, 1.0, 0.0)
+
+
+@inline
+def root(share, r):
+    """Return ``s = p^{1-r}`` for ``r = ½``."""
+    return simd.sqrt(simd.maximum(share, 0.0))
+
+
+@inline
 def _slope(share, r):
     """Return ``s = p^{1-r}`` for ``r <= 1``, zero off the support."""
     if r == 1.0:
-        return simd.where(share > 0.0, 1.0, 0.0)
+        return one(share, r)
     if r == 0.5:
-        return simd.sqrt(simd.maximum(share, 0.0))
+        return root(share, r)
     return power(share - 1.0, share, simd.zeros_like(share) + (1.0 - r))
 
 
 @inline
-def _dense_row(probs, grads, r, out):
+def _dense_row(probs, grads, r, slope_of, out):
     """Write the gradient of a row, ``s (g - m)``, for ``r = 1`` or ``½``; ``out`` holds ``s``."""
     size, width = probs.shape[0], blocks.width_of(probs)
     whole = size // width * width
-    last = _slope(simd.load_first(probs, whole, size - whole, 0.0), r)
+    last = slope_of(simd.load_first(probs, whole, size - whole, 0.0), r)
     grad = simd.load_first(grads, whole, size - whole, 0.0)
     slopes, weighted = last, last * simd.where(last > 0.0, grad, 0.0)
     for j in range(0, whole, width):
-        slope = _slope(simd.load(probs, j), r)
+        slope = slope_of(simd.load(probs, j), r)
         simd.store(out, j, slope)
         slopes += slope
         weighted += slope * simd.where(slope > 0.0, simd.load(grads, j), 0.0)
@@ -76,16 +88,16 @@ def _near_curvature(number):
 
 
 @inline
-def _listed_row(support, k, r, wants_r):
-    """Write the gradients of the ``k``-th row's entries for ``r <= 1``; return that of ``r``."""
+def _listed_row(support, k, r, slope_of):
+    """Write slopes and gradients of the ``k``-th row's entries for ``r <= 1``; return ``m``."""
     width, real = blocks.width_of(support.shares), support.shares.dtype.type
     start, end = support.starts[k], support.starts[k] + support.sizes[k]
     zero, r = simd.splat(real(0)), real(r)
-    mass = weighted = moved = 0.0
+    mass = weighted = 0.0
     for first in range(start, end, _CHUNK):
         part = tilt = zero
         for j in range(first, min(first + _CHUNK, end), width):
-            slope = _slope(simd.load(support.shares, j), r)
+            slope = slope_of(simd.load(support.shares, j), r)
             simd.store(support.slopes, j, slope)
             part += slope
             tilt += slope * simd.load(support.grads, j)
@@ -95,17 +107,25 @@ def _listed_row(support, k, r, wants_r):
         simd.store(
             support.results, j, simd.load(support.slopes, j) * (simd.load(support.grads, j) - mean)
         )
-    if wants_r:
-        for j in range(start, end, width):
-            share, slope = simd.load(support.shares, j), simd.load(support.slopes, j)
-            positive = share > 0.0
-            share = simd.where(positive, share, 1.0)
-            logs = logarithm(share - 1.0, share)
-            theta = logs * -r
-            near = share * logs * logs * _near_curvature(simd.where(theta < _NEAR, theta, _NEAR))
-            far = (slope - share - share * theta) / (r * r if r > 0.0 else 1.0)
-            terms = simd.where(theta < _NEAR, near, far) * (mean - simd.load(support.grads, j))
-            moved += simd.wide_total(simd.where(positive, terms, 0.0))
+    return mean
+
+
+@inline
+def _gradient_of_r(support, k, r, mean):
+    """Return the gradient of ``r <= 1`` of the ``k``-th row, after :func:`_listed_row`."""
+    width, real = blocks.width_of(support.shares), support.shares.dtype.type
+    start, end = support.starts[k], support.starts[k] + support.sizes[k]
+    r, moved = real(r), 0.0
+    for j in range(start, end, width):
+        share, slope = simd.load(support.shares, j), simd.load(support.slopes, j)
+        positive = share > 0.0
+        share = simd.where(positive, share, 1.0)
+        logs = logarithm(share - 1.0, share)
+        theta = logs * -r
+        near = share * logs * logs * _near_curvature(simd.where(theta < _NEAR, theta, _NEAR))
+        far = (slope - share - share * theta) / (r * r if r > 0.0 else 1.0)
+        terms = simd.where(theta < _NEAR, near, far) * (mean - simd.load(support.grads, j))
+        moved += simd.wide_total(simd.where(positive, terms, 0.0))
     return moved
 
 
@@ -154,6 +174,27 @@ def _row_above_2(support, k, r):
 
 
 @inline
+def rational_backward_rows(probs, grads, r, slope_of, out, support, start, stop):
+    """Write gradients of rows for ``r = 1`` or ``½``; ``slope_of`` is :func:`one` or :func:`root`.
+
+    Short rows are read whole; of others entries with mass are listed.
+    """
+    group = blocks.rows_together(probs)
+    if probs.shape[1] <= _DENSE:
+        for i in range(start, stop):
+            _dense_row(probs[i], grads[i], r, slope_of, out[i])
+        return
+    for first in range(start, stop, group):
+        last = min(first + group, stop)
+        for i in range(first, last):
+            blocks.take_support(support, i - first, probs[i], grads[i])
+        for i in range(first, last):
+            _listed_row(support, i - first, r, slope_of)
+        for i in range(first, last):
+            blocks.scatter(probs[i], 0.0, support.results, support.starts[i - first], out[i])
+
+
+@inline
 def backward_rows(probs, grads, r, r_of_rows, out, r_grads, narrow, wide, start, stop):
     """Write gradients of rows, and of their ``r`` unless ``r_grads`` is empty.
 
@@ -161,15 +202,6 @@ def backward_rows(probs, grads, r, r_of_rows, out, r_grads, narrow, wide, start,
     precision of the rows (``narrow``), or in double precision for ``r > 1`` (``wide``).
     """
     wants_r, group = r_grads.shape[0] > 0, blocks.rows_together(probs)
-    dense = probs.shape[1] <= _DENSE and r_of_rows.shape[0] == 0 and r in (0.5, 1.0)
-    if dense:
-        for i in range(start, stop):
-            if r == 1.0:  # passed as a constant, so that the compiler simplifies the slopes
-                _dense_row(probs[i], grads[i], 1.0, out[i])
-            else:
-                _dense_row(probs[i], grads[i], 0.5, out[i])
-        if not wants_r:
-            return
     for first in range(start, stop, group):
         last = min(first + group, stop)
         for i in range(first, last):
@@ -184,14 +216,16 @@ def backward_rows(probs, grads, r, r_of_rows, out, r_grads, narrow, wide, start,
             if own > 1.0:
                 moved = _row_above_2(wide, k, own)
             else:
-                moved = _listed_row(narrow, k, own, wants_r)
+                moved = _listed_row(narrow, k, own, _slope)
+                if wants_r:
+                    moved = _gradient_of_r(narrow, k, own, moved)
             if wants_r:
                 r_grads[i] = moved
         for i in range(first, last):
             k = i - first
             if blocks.number_of_row(r, r_of_rows, i) > 1.0:
                 blocks.scatter(probs[i], 0.0, wide.results, wide.starts[k], out[i])
-            elif not dense:
+            else:
                 blocks.scatter(probs[i], 0.0, narrow.results, narrow.starts[k], out[i])
 
 

@@ -374,8 +374,10 @@ def _solve_tied(block, columns, r):
             low, high = (low, middle) if mass > 1.0 else (middle, high)
         lifting, halvings, middle = False, halvings + 1, 0.5 * (low + high)
     mass, moment = _raised(block, columns, math.exp(high), inverse_r)
-    block.totals[:], block.tails[:], block.moments[:] = mass, 0.0, moment + anchor * mass
-    block.heads[:] = (1.0 - (math.exp(high) - anchor)) / r
+    simd.store(block.totals, 0, simd.splat(mass))
+    simd.store(block.tails, 0, simd.splat(0.0))
+    simd.store(block.moments, 0, simd.splat(moment + anchor * mass))
+    simd.store(block.heads, 0, simd.splat((1.0 - (math.exp(high) - anchor)) / r))
 
 
 @inline
@@ -390,7 +392,7 @@ def solve_powers(problem, block, states, state, first, stop):
     """Compute α-entmax at any ``r``, for the rows of a block that are in a given state."""
     rows, last = problem.rows, stop - 1
     low, high = (LOWEST_R, 1.0) if is_narrow(block) else (_SMALLEST_R, _LARGEST_R)
-    for k in range(block.r_of_rows.shape[0]):
+    for k in range(blocks.width_of(block.w)):
         r = r_of(problem, min(first + k, last))
         # Rows in other states, and NaN, get an ``r`` that is valid in this precision.
         block.r_of_rows[k] = block.w.dtype.type(min(max(r, low), high) if r >= 0.0 else 1.0)

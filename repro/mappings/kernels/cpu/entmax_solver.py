@@ -38,8 +38,8 @@ LOWEST_R = 0.04
 UNSCREENED = 64
 """Rows up to this length are solved without screening, which at 50 columns would cost sparsemax
 31 %, 1.5-entmax 39 % and α = 1.25 10 % more time."""
-DONE, NARROW, WIDE, ALONE = range(4)
-"""State of a row: solved, or waiting for the narrow block, the wide block or the wide row block."""
+DONE, FIRST, WIDE, ALONE = range(4)
+"""State of a row: solved, or waiting for the first block, the wide block or the wide row block."""
 
 
 class Problem(NamedTuple):
@@ -70,31 +70,35 @@ def is_narrow(block):
 
 
 @inline
-def solve_rows(solve, problem, narrow, wide, wide_row, states, start, stop):
+def solve_rows(solve, problem, block, wide, wide_row, states, start, stop):
     """Solve rows in blocks; return the number of targets that are not a class.
 
-    Rows with ``0.04 <= r <= 1`` are solved in their own precision (``narrow``), others in float64
-    (``wide``), and those that fail once more, one by one (``wide_row``). The choice depends on the
-    row alone, so results do not depend on batching. ``states`` has an entry per row of ``narrow``;
-    ``solve`` is :func:`solve_rational` or ``solve_powers``.
+    Rows are solved in ``block``, unless there is ``wide``, a block in double precision: then only
+    those with ``0.04 <= r <= 1`` are, and others in ``wide``. Those that fail are solved once more,
+    one by one (``wide_row``). The choice depends on the row alone, so results do not depend on
+    batching. ``states`` has an entry per row of ``block``; ``solve`` is :func:`solve_rational` or
+    ``solve_powers``.
     """
-    wrong, group, many = 0, states.shape[0], blocks.rows_in(wide)
+    wrong, group = 0, states.shape[0]
     for first in range(start, stop, group):
         last = min(first + group, stop)
-        states[:], singles = WIDE, 0
-        if is_narrow(narrow):
+        states[:] = FIRST
+        if wide is None:  # numba then compiles no other branch
+            wrong += solve(problem, block, states, FIRST, first, last)
+        else:
+            many, singles = blocks.rows_in(wide), 0
             for i in range(first, last):
-                if LOWEST_R <= r_of(problem, i) <= 1.0:
-                    states[i - first], singles = NARROW, singles + 1
+                single = LOWEST_R <= r_of(problem, i) <= 1.0
+                states[i - first], singles = FIRST if single else WIDE, singles + single
             if singles > 0:
-                wrong += solve(problem, narrow, states, NARROW, first, last)
-        for i in range(first, last, many):
-            end = min(i + many, last)
-            waiting = 0
-            for k in range(i, end):
-                waiting += states[k - first] == WIDE
-            if waiting > 0:
-                wrong += solve(problem, wide, states[i - first :], WIDE, i, end)
+                wrong += solve(problem, block, states, FIRST, first, last)
+            for i in range(first, last, many):
+                end = min(i + many, last)
+                waiting = 0
+                for k in range(i, end):
+                    waiting += states[k - first] == WIDE
+                if waiting > 0:
+                    wrong += solve(problem, wide, states[i - first :], WIDE, i, end)
         for i in range(first, last):
             if states[i - first] == ALONE:
                 wrong += solve(problem, wide_row, states[i - first :], ALONE, i, i + 1)
@@ -244,7 +248,7 @@ def solve_rational(problem, block, states, state, first, stop):
     """Solve sparsemax or 1.5-entmax for the rows of a block whose state is ``state``."""
     rows, last, linear = problem.rows, stop - 1, problem.r == 1.0
     dtype, rounding = block.w.dtype.type, np.finfo(rows.dtype).eps
-    block.r_of_rows[:] = dtype(problem.r)
+    simd.store(block.r_of_rows, 0, simd.splat(dtype(problem.r)))
     columns = blocks.take_lane_maxima(block, rows, first, last)
     c = simd.splat(dtype(1))
     if rows.shape[1] > UNSCREENED:

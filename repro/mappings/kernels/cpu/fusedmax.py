@@ -287,7 +287,7 @@ def _solve_tile(tile, rows, first, last, lam):
     block = tile.block
     width, stride = blocks.width_of(block.w), blocks.stride_of(rows)
     one = simd.splat(rows.dtype.type(1))
-    block.r_of_rows[:] = 1.0
+    simd.store(block.r_of_rows, 0, one)
     columns = blocks.take_lane_maxima(block, rows, first, last)
     peak = simd.load(block.peaks, 0)
     undone = (peak == math.inf) | (peak == -math.inf) | (simd.load(block.invalid, 0) > 0.0)
@@ -496,7 +496,7 @@ def solve_fusedmax(rows, lam, probs, groups, tile, line, start, stop):
     tiled, group = block.in_lanes and LEAST <= lam <= MOST, blocks.width_of(block.w)
     for first in range(start, stop, group):
         end = min(first + group, stop)
-        block.scales[:] = 0.0
+        simd.store(block.scales, 0, simd.splat(rows.dtype.type(0)))
         if tiled:
             _solve_tile(tile, rows, first, end - 1, rows.dtype.type(lam))
         for i in range(first, end):

@@ -84,7 +84,7 @@ def _find_root(block, columns, exponent, usual):
 @inline
 def _solve_rows(rows, exponent, probs, block, start, stop):
     """Compute sq-pnorm-max of rows, given the exponent ``e``."""
-    block.r_of_rows[:] = 1.0
+    simd.store(block.r_of_rows, 0, simd.splat(1.0))
     for first in range(start, stop, blocks.rows_in(block)):
         last = min(first + blocks.rows_in(block), stop) - 1
         blocks.take_lane_maxima(block, rows, first, last)
