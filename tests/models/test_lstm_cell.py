@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from repro.models.seq2seq.lstm_cell import _cell, fused_cell, lstm_step
-from repro.models.seq2seq.step_products import step_products
+from repro.models.seq2seq.step_products import added_product, step_products
 
 ROWS, UNITS = 5, 3
 
@@ -44,6 +44,33 @@ def test_a_product_and_its_base_are_the_sum():
     torch.testing.assert_close(alone.base + alone.product(values), base[ROWS:] + values @ matrix.mT)
     with pytest.raises(RuntimeError, match="has been computed"):
         alone(values)  # its input would be counted twice in the gradient of the matrix
+
+
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_products_of_steps_are_added_in_place_to_parts_of_one_base(batch):
+    """Also if the sum of a step is saved for the backward pass before the next one is computed."""
+    shapes = (*batch, 2 * ROWS, 7), (*batch, ROWS, 4), (*batch, ROWS, 4)
+    given = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    matrix = torch.randn(*batch, 7, 4, dtype=torch.float64)
+
+    def sums(base: Tensor, *values: Tensor, in_place: bool = True) -> Tensor:
+        copied = base.clone()
+        found = []
+        for part, value in zip(copied.chunk(2, dim=-2), values, strict=True):
+            added = added_product(part, value, matrix) if in_place else part + value @ matrix.mT
+            assert (added.data_ptr() == part.data_ptr()) == in_place
+            found.append(added.square())
+        return torch.stack(found)
+
+    torch.testing.assert_close(sums(*given), sums(*given, in_place=False))
+    assert torch.autograd.gradcheck(sums, given)
+
+
+def test_the_bases_of_products_on_accelerators_are_copies():
+    """A step alone must not write into the memory of its caller, as that of a mask is."""
+    base, matrix = torch.empty(ROWS, 7, device="meta"), torch.empty(7, 4, device="meta")
+    (one,) = step_products(base, matrix, 1)
+    assert one.base._base is not base
 
 
 def test_autocast_does_not_round_states(monkeypatch):

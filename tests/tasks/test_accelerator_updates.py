@@ -212,12 +212,15 @@ class OneLstm(torch.autograd.Function):
 @pytest.mark.parametrize(
     ("settings", "most"),
     [
-        ("mapping=entmax mapping.alpha=1.5 loss=entmax loss.alpha=1.5", 736),
-        ("mapping=softmax loss=cross_entropy", 736),
+        ("mapping=entmax mapping.alpha=1.5 loss=entmax loss.alpha=1.5", 730),
+        ("mapping=softmax loss=cross_entropy", 730),
     ],
 )
 def test_operators_of_the_paper_s_inflection_update(settings, most, root, monkeypatch):
-    """Loss and gradients of 20 target symbols; clipping and Adam add a dozen fused launches."""
+    """Loss and gradients of 20 target symbols; clipping and Adam add a dozen fused launches.
+
+    Copies inside of operators are counted, kernels of cuDNN are not: see ``operator_count``.
+    """
     monkeypatch.setattr(
         torch, "lstm", lambda held, state, weights, *_: OneLstm.apply(held, *state, *weights)
     )

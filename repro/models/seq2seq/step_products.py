@@ -37,6 +37,8 @@ class StepProduct(NamedTuple):
         value = self._input(parts)
         if value.dtype != self.base.dtype:
             return self.base + value @ self.matrix.mT
+        if not value.is_cpu:
+            return added_product(self.base, value, self.matrix)
         product = torch.addmm if value.dim() == 2 else torch.baddbmm
         return product(self.base, value, self.matrix.mT)
 
@@ -60,8 +62,9 @@ def step_products(
 
     .. math:: \nabla M = \sum_t (\nabla y_t)^\top x_t = (\nabla Y)^\top X.
 
-    Every product must be called exactly once: a second call raises RuntimeError, a missing one is
-    an error of the backward pass. Second derivatives are not supported.
+    Every product must be called exactly once, as on accelerators it is added to its base in place:
+    a second call raises RuntimeError, a missing one is an error of the backward pass. Second
+    derivatives are not supported.
 
     Args:
         base: ``b`` of all steps, concatenated along the rows, ``(..., steps * rows, out)``.
@@ -77,6 +80,34 @@ def step_products(
     return [StepProduct(*step) for step in zip(bases, [constant] * steps, inputs, strict=True)]
 
 
+def added_product(base: Tensor, value: Tensor, matrix: Tensor) -> Tensor:
+    """Return ``base + value @ matrixᵀ`` in the memory of ``base``, which is overwritten.
+
+    CUDA would copy ``base`` in a launch of its own if the sum had other memory. Autograd is not
+    told, so nothing may have saved ``base`` for a backward pass; the matrix gets no gradient.
+    """
+    found: Tensor = _AddedProduct.apply(base, value, matrix)
+    return found
+
+
+class _AddedProduct(torch.autograd.Function):
+    """Sum of a matrix and a product, whose backward pass computes the gradients of both inputs."""
+
+    @staticmethod
+    def forward(ctx: Any, base: Tensor, value: Tensor, matrix: Tensor) -> Tensor:
+        ctx.matrix = matrix
+        # A tensor with a version of its own: steps share the memory of all bases, and another's
+        # sum, saved for a backward pass, is not changed by this one.
+        found = base.data
+        add = found.addmm_ if value.dim() == 2 else found.baddbmm_
+        return add(value, matrix.mT)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        return gradient, gradient @ ctx.matrix, None
+
+
 class _MatrixGradient(torch.autograd.Function):
     """Identity function of ``base`` whose backward pass also computes the gradient of the matrix.
 
@@ -85,9 +116,11 @@ class _MatrixGradient(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, inputs: list[list[Tensor]], base: Tensor, matrix: Tensor) -> Tensor:
-        """Return ``base``."""
+        """Return ``base``; on accelerators a copy, to which the products of steps are added."""
         ctx.inputs, ctx.dtype = inputs, matrix.dtype
-        return base.view_as(base)
+        if base.is_cpu:
+            return base.view_as(base)
+        return base.clone(memory_format=torch.contiguous_format)
 
     @staticmethod
     @once_differentiable
