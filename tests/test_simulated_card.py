@@ -47,7 +47,10 @@ def test_a_simulated_card_refuses_what_a_card_does():
     run_python("-c", REFUSED, paths=(TESTS,))
 
 
-GRAPHS = ("morphology-sparsemax-entmax-1.5-loss", "nmt-csparsemax-guided", "snli-fusedmax")
+GRAPHS = (
+    "morphology-sparsemax-entmax-1.5-loss", "nmt-csparsemax-guided", "snli-fusedmax",
+    "summarization-mlp", "nli_alignment-fusedmax", "nli_alignment-alignment-matching",
+)  # fmt: skip
 UPDATES = (
     "morphology-entmax-1.25-", "nmt-csoftmax-aligned", "summarization-coverage",
     "snli-sparsemax-entmax", "parsing-sparsemap", "nli_alignment-alignment-matching",

@@ -4,6 +4,7 @@ Meta tensors take the branch of accelerators: they have shapes and dtypes, but n
 every copy to the host and every shape that depends on values raises.
 """
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from every_update import MAPPINGS, UPDATES
 from operator_count import Operators
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves
 
@@ -25,7 +27,7 @@ from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
 from repro.data.batching import Seq2SeqBatch
 from repro.tasks import Task, task_spec
-from repro.training.loop import build_optimizer, update
+from repro.training.loop import build_optimizer, update, updates
 from repro.training.seeding import seed_everything
 
 SOLVERS = {
@@ -209,33 +211,65 @@ class OneLstm(torch.autograd.Function):
         return first.new_empty(first.shape), *rest
 
 
-@pytest.mark.parametrize(
-    ("settings", "most"),
-    [
-        ("mapping=entmax mapping.alpha=1.5 loss=entmax loss.alpha=1.5", 730),
-        ("mapping=softmax loss=cross_entropy", 730),
-    ],
+SETTINGS = (
+    "mapping=entmax mapping.alpha=1.5 loss=entmax loss.alpha=1.5",
+    "mapping=softmax loss=cross_entropy",
 )
-def test_operators_of_the_paper_s_inflection_update(settings, most, root, monkeypatch):
-    """Loss and gradients of 20 target symbols; clipping and Adam add a dozen fused launches.
 
-    Copies inside of operators are counted, kernels of cuDNN are not: see ``operator_count``.
-    """
-    monkeypatch.setattr(
-        torch, "lstm", lambda held, state, weights, *_: OneLstm.apply(held, *state, *weights)
-    )
+
+def inflection(settings: str, size: int, root: Path, device: str) -> tuple[Task[Any], Seq2SeqBatch]:
+    """Return the model of Peters et al. but for its size, and 64 words: source 12, target 20."""
     paper = "model.layers=2 model.dropout=0.3 model.embedding_dropout=0 model.output_bias=false"
-    sizes = "model.embedding_size=6 model.hidden_size=8"
+    sizes = f"model.embedding_size={size} model.hidden_size={size} training.graphs=off"
     overrides = ["task=morphology", "hardware=cpu", f"results_dir={root}"]
     overrides += [*paper.split(), *sizes.split(), *settings.split()]
-    task = built(compose_run(overrides), "meta")
     batch = Seq2SeqBatch(
         source=torch.ones(64, 12, dtype=torch.long),
         source_lengths=torch.full((64,), 12),
         target=torch.ones(64, 20, dtype=torch.long),
         indices=torch.arange(64),
-    ).to("meta")
+    )
+    return built(compose_run(overrides), device), batch.to(device)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_operators_of_the_paper_s_inflection_update(settings, root, monkeypatch):
+    """Loss and gradients of 20 target symbols; clipping and Adam add a dozen fused launches.
+
+    What is counted, see ``operator_count``: copies inside of operators are, kernels of cuDNN are
+    not. The test below counts those on a card.
+    """
+    monkeypatch.setattr(
+        torch, "lstm", lambda held, state, weights, *_: OneLstm.apply(held, *state, *weights)
+    )
+    task, batch = inflection(settings, 8, root, "meta")
     with Operators() as operators:
         loss, _ = task.loss(batch)
         loss.backward()
-    assert operators.count <= most
+    assert operators.count <= 730
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(torch.version.cuda is None, reason="a simulated card has no kernels")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_launches_of_the_paper_s_inflection_update_on_a_card(settings, root, tmp_path):
+    """Kernels, copies and fills of a whole update, with those of cuDNN, clipping and Adam."""
+    task, batch = inflection(settings, 300, root, "cuda")
+    optimizer = build_optimizer(task.config.training, task.model.parameters())
+    take = updates(task, optimizer, task.config.training)
+    for _ in range(3):  # what is computed or compiled once is not part of an update
+        take(batch)
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+        take(batch)
+        torch.cuda.synchronize()
+    trace = tmp_path / "trace.json"
+    profiled.export_chrome_trace(str(trace))
+    events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
+    launches = [one["name"] for one in events if one.get("cat") in LAUNCHES]
+    assert 0 < len(launches) <= 900, Counter(launches).most_common(20)
+
+
+LAUNCHES = ("kernel", "gpu_memcpy", "gpu_memset")
+"""Categories of what a device does, in traces of PyTorch's profiler."""
