@@ -20,6 +20,7 @@ from repro.models.seq2seq.attention import (
     GlobalAttention,
 )
 from repro.models.seq2seq.lstm_cell import lstm_step
+from repro.models.seq2seq.outputs import attentional_outputs
 from repro.models.seq2seq.step_products import StepProduct, product_dtype, step_products, sum_dtype
 from repro.models.seq2seq.translator import LinearTranslator, TranslatorParts, shifted
 
@@ -152,8 +153,8 @@ class InputFeedingDecoder(nn.Module):
         """Take one step after each given symbol, embedded as ``(rows, steps, embedding)``."""
         outputs, attention = [], []
         for step in self._steps(state.source, embedded):
-            weights, scores, state = self._step(state, step)
-            outputs.append(state.feed)
+            output, weights, scores, state = self._step(state, step)
+            outputs.append(output)
             attention += [weights, scores]
         # One operator for both, as training needs neither.
         weights, scores = torch.stack(attention, dim=1).unflatten(1, (-1, 2)).unbind(2)
@@ -182,8 +183,10 @@ class InputFeedingDecoder(nn.Module):
         layers = zip(*gates, strict=True)
         return [_Step(*step) for step in zip(layers, output, attention, masks, strict=True)]
 
-    def _step(self, state: DecoderState, step: _Step) -> tuple[Tensor, Tensor, DecoderState]:
-        """Return attention weights and scores, ``(rows, source)``, and the next state."""
+    def _step(
+        self, state: DecoderState, step: _Step
+    ) -> tuple[Tensor, Tensor, Tensor, DecoderState]:
+        """Return ``o_t``, attention weights and scores, ``(rows, source)``, and the next state."""
         hidden, cell = [], []
         below = state.feed
         for layer, gates in enumerate(step.gates):
@@ -193,11 +196,10 @@ class InputFeedingDecoder(nn.Module):
             hidden.append(below)
             cell.append(c)
         context, weights, scores = self.attention(below, state.source, step.attention)
-        feed = torch.tanh(step.output(below, context))
-        if step.masks is not None:
-            feed = feed * step.masks[0]
+        mask = None if step.masks is None else step.masks[0]
+        feed, output = attentional_outputs(step.output(below, context), mask)
         source = state.source.after(weights)
-        return weights, scores, DecoderState(tuple(hidden), tuple(cell), feed, source)
+        return output, weights, scores, DecoderState(tuple(hidden), tuple(cell), feed, source)
 
 
 class Seq2Seq(LinearTranslator):
