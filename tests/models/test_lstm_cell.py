@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from repro.models.seq2seq import operators
 from repro.models.seq2seq.lstm_cell import _cell, fused_cell, lstm_step
 from repro.models.seq2seq.step_products import added_product, step_products
 
@@ -11,17 +12,20 @@ ROWS, UNITS = 5, 3
 
 
 def parts(device: str) -> list[Tensor]:
+    """Gates and cell state."""
     generator = torch.Generator().manual_seed(1)
-    shapes = (ROWS, 4 * UNITS), (ROWS, 4 * UNITS), (ROWS, UNITS)
+    shapes = (ROWS, 4 * UNITS), (ROWS, UNITS)
     drawn = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes)
     return [one.to(device).requires_grad_() for one in drawn]
 
 
-def test_results_and_gradients_have_the_shapes_of_states_and_gates():
-    base, product, cell = given = parts("meta")
-    hidden, after = fused_cell(base, product, cell)
-    assert hidden.shape == after.shape == cell.shape
-    for outputs in ([hidden, after], [hidden], [after]):
+@pytest.mark.parametrize("dropped", [False, True])
+def test_results_and_gradients_have_the_shapes_of_states_and_gates(dropped):
+    gates, cell = given = parts("meta")
+    mask = torch.empty(ROWS, UNITS, dtype=torch.float64, device="meta") if dropped else None
+    states, after = fused_cell(gates, cell, 3, mask)
+    assert [one.shape for one in (*states, after)] == [cell.shape] * 4
+    for outputs in ([*states, after], states[:1], states[1:], [after]):
         moved = torch.autograd.grad(sum(one.sum() for one in outputs), given, retain_graph=True)
         assert [one.shape for one in moved] == [one.shape for one in given]
 
@@ -32,18 +36,18 @@ def test_a_step_is_that_of_torch():
     base = (cell.bias_ih + cell.bias_hh).expand(ROWS, -1)
     (gates,) = step_products(base, torch.cat([cell.weight_ih, cell.weight_hh], 1), 1)
     expected = cell(inputs, tuple(states))
-    for one, right in zip(lstm_step(gates, inputs, *states), expected, strict=True):
-        torch.testing.assert_close(one, right)
+    mask = torch.rand(ROWS, UNITS)
+    (one, dropped), after = lstm_step(gates, inputs, *states, 2, mask)
+    for found, right in zip((one, dropped / mask, after), (expected[0], *expected), strict=True):
+        torch.testing.assert_close(found, right)
 
 
 def test_a_product_and_its_base_are_the_sum():
-    base, matrix = torch.randn(2 * ROWS, 7), torch.randn(7, 4)
-    added, alone = step_products(base, matrix, 2)
-    values = torch.randn(ROWS, 4)
-    torch.testing.assert_close(added(values), base[:ROWS] + values @ matrix.mT)
-    torch.testing.assert_close(alone.base + alone.product(values), base[ROWS:] + values @ matrix.mT)
-    with pytest.raises(RuntimeError, match="has been computed"):
-        alone(values)  # its input would be counted twice in the gradient of the matrix
+    base, matrix, values = torch.randn(2 * ROWS, 7), torch.randn(7, 4), torch.randn(ROWS, 4)
+    for part, one in zip(base.chunk(2), step_products(base, matrix, 2), strict=True):
+        torch.testing.assert_close(one(values), part + values @ matrix.mT)
+        with pytest.raises(RuntimeError, match="has been computed"):
+            one(values)  # its input would be counted twice in the gradient of the matrix
 
 
 @pytest.mark.parametrize("batch", [(), (2,)])
@@ -76,14 +80,15 @@ def test_the_bases_of_products_on_accelerators_are_copies():
 def test_autocast_does_not_round_states(monkeypatch):
     enabled: list[bool] = []
 
-    def spied(*_arguments: Tensor) -> None:
+    def spied(*arguments: Tensor) -> tuple[Tensor, ...]:
         enabled.append(torch.is_autocast_enabled("cuda"))
+        return arguments
 
     monkeypatch.setattr(torch.ops.aten, "_thnn_fused_lstm_cell", spied)
     before = torch.is_autocast_enabled("cuda")
     torch.set_autocast_enabled("cuda", True)  # torch.autocast would not without a device
     try:
-        _cell(*parts("cpu"))
+        _cell(*parts("cpu"), None)
     finally:
         torch.set_autocast_enabled("cuda", before)
     assert enabled == [False]
@@ -92,9 +97,9 @@ def test_autocast_does_not_round_states(monkeypatch):
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_states_under_autocast_are_in_float32():
-    base, product, cell = given = [one.float().detach().requires_grad_() for one in parts("cuda")]
+    gates, cell = given = [one.float().detach().requires_grad_() for one in parts("cuda")]
     with torch.autocast("cuda", dtype=torch.bfloat16):
-        hidden, after = fused_cell(base, product, cell)
+        (hidden,), after = fused_cell(gates, cell)
     assert hidden.dtype == after.dtype == torch.float32
     moved = torch.autograd.grad((hidden + after).sum(), given)
     assert [one.shape for one in moved] == [one.shape for one in given]
@@ -102,17 +107,25 @@ def test_states_under_autocast_are_in_float32():
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_states_and_gradients_are_those_of_the_formula():
-    base, product, cell = given = parts("cuda")
+@pytest.mark.parametrize("mode", ["auto", "torch"])
+@pytest.mark.parametrize("dropped", [False, True])
+@pytest.mark.parametrize("used", [(0, 1, 2, 3), (0, 3), (2,), (3,)])
+def test_cells_and_gradients_are_those_of_the_formula(used, dropped, mode, monkeypatch):
+    """With kernels and without: of states for three uses, and of the cell state."""
+    if mode == "torch":
+        monkeypatch.setattr(operators, "has_kernel", lambda _: False)
+    gates, cell = given = parts("cuda")
     others = [one.detach().cpu().requires_grad_() for one in given]
-    i, f, g, o = (others[0] + others[1]).chunk(4, -1)
-    after = f.sigmoid() * others[2] + i.sigmoid() * g.tanh()
-    expected = o.sigmoid() * after.tanh(), after
-    found = fused_cell(base, product, cell)
-    for one, right in zip(found, expected, strict=True):
-        torch.testing.assert_close(one.cpu(), right)
-    weights = torch.randn(2, ROWS, UNITS, dtype=torch.float64)
-    moved = torch.autograd.grad((torch.stack(found) * weights.cuda()).sum(), given)
-    wanted = torch.autograd.grad((torch.stack(expected) * weights).sum(), others)
+    i, f, g, o = others[0].chunk(4, -1)
+    after = f.sigmoid() * others[1] + i.sigmoid() * g.tanh()
+    hidden = o.sigmoid() * after.tanh()
+    mask = torch.rand(ROWS, UNITS, dtype=torch.float64) if dropped else torch.ones_like(hidden)
+    expected = torch.stack([hidden, hidden, hidden * mask, after])[[*used]]
+    states, found_after = fused_cell(gates, cell, 3, mask.cuda() if dropped else None)
+    found = torch.stack([(*states, found_after)[place] for place in used])
+    torch.testing.assert_close(found.cpu(), expected)
+    weights = torch.randn(expected.shape, dtype=torch.float64)
+    moved = torch.autograd.grad((found * weights.cuda()).sum(), given)
+    wanted = torch.autograd.grad((expected * weights).sum(), others)
     for one, right in zip(moved, wanted, strict=True):
         torch.testing.assert_close(one.cpu(), right)

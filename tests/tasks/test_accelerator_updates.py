@@ -246,7 +246,7 @@ def test_operators_of_the_paper_s_inflection_update(settings, root, monkeypatch)
     with Operators() as operators:
         loss, _ = task.loss(batch)
         loss.backward()
-    assert operators.count <= 671
+    assert operators.count <= 573
 
 
 @pytest.mark.gpu

@@ -1,6 +1,6 @@
 """LSTM encoder, LSTM decoder with input feeding, and the model that combines them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -108,7 +108,7 @@ class _Step(NamedTuple):
     gates: tuple[StepProduct, ...]
     output: StepProduct
     attention: AttentionProducts
-    masks: Tensor | None  # of the attentional output, then of the inputs of the upper layers
+    masks: Sequence[Tensor | None]  # of the output, then of the inputs of the upper layers
 
 
 class InputFeedingDecoder(nn.Module):
@@ -176,9 +176,10 @@ class InputFeedingDecoder(nn.Module):
         bias = first.bias_ih.new_zeros(units) if self.output.bias is None else self.output.bias
         base = bias.expand(steps * rows, -1)
         output = step_products(base, self.output.weight, steps, dtype)
-        masks: Tensor | list[None] = [None] * steps
+        masks: Sequence[Sequence[Tensor | None]] = [[None] * len(gates)] * steps
         if self.training and self.dropout:
-            masks = dropout_mask((steps, len(gates), rows, units), self.dropout, embedded)
+            drawn = dropout_mask((steps, len(gates), rows, units), self.dropout, embedded)
+            masks = [one.unbind() for one in drawn.unbind()]
         attention = self.attention.products(source, steps)
         layers = zip(*gates, strict=True)
         return [_Step(*step) for step in zip(layers, output, attention, masks, strict=True)]
@@ -188,16 +189,17 @@ class InputFeedingDecoder(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor, DecoderState]:
         """Return ``o_t``, attention weights and scores, ``(rows, source)``, and the next state."""
         hidden, cell = [], []
-        below = state.feed
+        below, last = state.feed, len(step.gates) - 1
         for layer, gates in enumerate(step.gates):
-            if layer > 0 and step.masks is not None:
-                below = below * step.masks[layer]
-            below, c = lstm_step(gates, below, state.hidden[layer], state.cell[layer])
-            hidden.append(below)
+            # Uses: the next step and the layer above, or attention and output above the last one.
+            uses, mask = (3, None) if layer == last else (2, step.masks[layer + 1])
+            (after, below, *top), c = lstm_step(
+                gates, below, state.hidden[layer], state.cell[layer], uses, mask
+            )
+            hidden.append(after)
             cell.append(c)
         context, weights, scores = self.attention(below, state.source, step.attention)
-        mask = None if step.masks is None else step.masks[0]
-        feed, output = attentional_outputs(step.output(below, context), mask)
+        feed, output = attentional_outputs(step.output(*top, context), step.masks[0])
         source = state.source.after(weights)
         return output, weights, scores, DecoderState(tuple(hidden), tuple(cell), feed, source)
 

@@ -28,10 +28,6 @@ class StepProduct(NamedTuple):
     matrix: Tensor  # M, (..., out, in), in the precision of the product
     inputs: list[Tensor]  # x_t is appended, for the gradient of the matrix
 
-    def product(self, *parts: Tensor) -> Tensor:
-        """Return ``x_t Mᵀ``, in the dtype of ``base``, for a caller that adds ``base`` itself."""
-        return (self._input(parts) @ self.matrix.mT).to(self.base.dtype)
-
     def __call__(self, *parts: Tensor) -> Tensor:
         """Return ``y_t`` in the dtype of ``base``; ``x_t`` is the concatenation of ``parts``."""
         value = self._input(parts)
