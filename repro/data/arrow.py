@@ -1,7 +1,8 @@
 """Encoded pairs in Arrow files, written in pieces and read by memory mapping."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,8 +34,13 @@ class ArrowPairs(Sequence[Pair]):
 
     def __init__(self, path: Path) -> None:
         table = pa.ipc.open_stream(pa.memory_map(str(path))).read_all()
-        self._source, self._target = table.columns
-        self.source_lengths = pa.compute.list_value_length(self._source).to_numpy()
+        self.source_lengths = pa.compute.list_value_length(table["source"]).to_numpy()
+        # Views of the file: to convert Arrow's lists takes ten times as long.
+        self._pieces = [
+            [(column.offsets.to_numpy(), column.values.to_numpy()) for column in piece.columns]
+            for piece in table.to_batches()
+        ]
+        self._ends = list(accumulate(piece.num_rows for piece in table.to_batches()))
 
     def __len__(self) -> int:
         return len(self.source_lengths)
@@ -42,4 +48,8 @@ class ArrowPairs(Sequence[Pair]):
     def __getitem__(self, index: int) -> Pair:  # type: ignore[override]  # no slices
         if not 0 <= index < len(self):
             raise IndexError(f"pair {index} of {len(self)}")
-        return Pair(self._source[index].as_py(), self._target[index].as_py())
+        piece = bisect_right(self._ends, index)
+        row = index - self._ends[piece]  # from the end, where one more offset stands
+        return Pair(
+            *(ids[offsets[row - 1] : offsets[row]].tolist() for offsets, ids in self._pieces[piece])
+        )
