@@ -168,8 +168,9 @@ def word_embedding(matrix: Tensor, trainable: bool) -> nn.Embedding:
 
 def last_states(states: Tensor, lengths: Tensor) -> Tensor:
     """Return the states ``(B, h)`` of the last real words from ``(B, n, h)``; lengths are >= 1."""
-    index = (lengths - 1).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
-    return states.gather(1, index).squeeze(1)
+    last = torch.arange(states.shape[1], device=states.device) == lengths.unsqueeze(1) - 1
+    # A sum over one position, as the gradient of indexing would need sorting on CUDA.
+    return (states * last.unsqueeze(-1)).sum(1)
 
 
 def initialize(model: nn.Module) -> None:

@@ -12,7 +12,12 @@ from repro.models.entailment.alignment import (
     StructuredAligner,
     WordAligner,
 )
-from repro.models.entailment.classifiers import AttendedLabels, AttentionClassifier, Esim
+from repro.models.entailment.classifiers import (
+    AttendedLabels,
+    AttentionClassifier,
+    Esim,
+    last_states,
+)
 from repro.structures import Matching
 
 UNBOUNDED = [spec for spec in MAPPINGS.values() if not spec.bounded]
@@ -74,6 +79,19 @@ def test_dropout_acts_in_training_only(weighting, vectors, batch):
     assert not torch.equal(model(batch).logits, model(batch).logits)
     model.eval()
     assert torch.equal(model(batch).logits, model(batch).logits)
+
+
+def test_last_states_and_their_gradient_without_sorting():
+    states, lengths = torch.randn(3, 5, 4, requires_grad=True), torch.tensor([5, 1, 3])
+    expected = torch.stack([row[length - 1] for row, length in zip(states, lengths, strict=True)])
+    (gradient,) = torch.autograd.grad((expected**2).sum(), states)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        found = last_states(states, lengths)
+        (actual,) = torch.autograd.grad((found**2).sum(), states)
+    assert torch.equal(found, expected)
+    assert torch.equal(actual, gradient)
+    called = {event.key for event in profile.key_averages()}
+    assert not {name for name in called if "scatter" in name or "index_" in name}
 
 
 def test_the_equations_of_attention(vectors, pairs):
