@@ -72,8 +72,8 @@ test-processors: $(STAMP) ## Test mappings, structures, losses and solvers with 
 
 # xdist would import PyTorch before the plugin.
 test-card: $(STAMP) ## Run the tests of CUDA on a card simulated on the processor (needs g++, some 30 minutes)
-	PYTHONPATH=tests $(BIN)/python -m pytest -n 0 -p simulated_card -m gpu tests/models tests/tasks \
-	  tests/training
+	PYTHONPATH=tests $(BIN)/python -m pytest -n 0 -p simulated_card -m gpu tests/losses tests/models \
+	  tests/tasks tests/training
 
 test-cluster: $(STAMP) ## Test the Slurm launcher on a cluster of this machine (as root, with slurm-wlm)
 	$(BIN)/python -m $(PIP) -c constraints.txt -e '.[slurm]'

@@ -59,11 +59,13 @@ CHOSEN = " or ".join(
     [f"(bits and {name})" for name in GRAPHS]
     + [f"(those_of_the_cpu and float64 and {name})" for name in UPDATES]
     + ["by_graphs", "bfloat16 and nmt-mlp", "equal_weights and nmt-csparsemax-predicted"]
-    + ["packed_rows", "cell"]
+    + ["packed_rows", "cell", "crf_on_a_device"]
 )
 
 
 def test_updates_searches_and_resumed_trainings_on_a_simulated_card():
-    files = ("models", "tasks/test_device_updates.py", "training/test_graphs.py")
+    files = (
+        "losses", "models", "tasks/test_device_updates.py", "training/test_graphs.py",
+    )  # fmt: skip
     options = ["-x", "-n0", "-p", "simulated_card", "-m", "gpu", "-k", CHOSEN]
     run_tests(*options, *(str(TESTS / file) for file in files), paths=(TESTS,))

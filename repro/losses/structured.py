@@ -27,6 +27,9 @@ from torch import Tensor, nn
 from repro.losses.fenchel_young import Reduction, check_reduction, reduce_losses
 from repro.structures import ConvergenceWarning, Solution, Structure, sparsemap
 from repro.structures.active_set import MAX_ITER
+from repro.structures.problem import copied
+
+_HOST = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -63,9 +66,6 @@ class StructuredLoss(nn.Module, ABC):
     Raises:
         ValueError: the reduction is unknown, or the cost is negative.
     """
-
-    lengths_on_host = True
-    """Whether inference takes lengths on the CPU, where it computes; else on the scores' device."""
 
     def __init__(
         self, structure: Structure, cost: float = 1.0, reduction: Reduction = "mean"
@@ -176,20 +176,25 @@ class StructuredPerceptronLoss(StructuredSVMLoss):
 class MarginCRFLoss(StructuredLoss):
     """Softmax-margin loss (Gimpel & Smith, 2010).
 
-    Inference is marginal, ``Ω = -H``: structures are weighted by ``exp`` of their scores.
+    Inference is marginal, ``Ω = -H``: structures are weighted by ``exp`` of their scores. It runs
+    on the CPU, as it takes many small steps, each of which depends on the one before.
     """
-
-    lengths_on_host = False
 
     def predict(
         self, scores: Tensor, lengths: Tensor | None = None, additional: Tensor | None = None
     ) -> Prediction:
         """Return the probabilities of the parts."""
-        return Prediction(*self.structure.marginals(scores, additional, lengths))
+        unary, extra = self.structure.marginals(
+            copied(scores, _HOST), copied(additional, _HOST), copied(lengths, _HOST)
+        )
+        return Prediction(copied(unary, scores.device), copied(extra, scores.device))
 
     def conjugate(self, scores: Tensor, lengths: Tensor | None, extra: Tensor | None) -> Tensor:
         """Return the log-partition function."""
-        return self.structure.log_partition(scores, extra, lengths)
+        total = self.structure.log_partition(
+            copied(scores, _HOST), copied(extra, _HOST), copied(lengths, _HOST)
+        )
+        return copied(total, scores.device)
 
 
 class CRFLoss(MarginCRFLoss):

@@ -1,11 +1,12 @@
 """Validation of scores and targets, and the structures that a solver selects."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import Function
 
 from repro.mappings._arguments import check_broadcast
 from repro.structures.kernels.codes import Array
@@ -195,6 +196,32 @@ def on_host(values: Tensor, dtype: torch.dtype) -> Tensor:
 def on_device(values: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
     """Copy what a solver has found to the device of the scores."""
     return values.to(device, dtype)
+
+
+GroupT = TypeVar("GroupT", Tensor, "Tensor | None")
+
+
+def copied(values: GroupT, device: torch.device) -> GroupT:
+    """Copy values from or to the CPU, any number of times differentiable; None stays None."""
+    if values is None or values.device == device:
+        return values
+    found: Tensor = _Copy.apply(values, device)
+    return found
+
+
+class _Copy(Function):
+    """Copy between the CPU and an accelerator, whose gradient is copied back."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, device: torch.device) -> Tensor:
+        ctx.origin = values.device
+        if device.type == "cpu":
+            return on_host(values, values.dtype)
+        return on_device(values, device, values.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return _Copy.apply(grads[0], ctx.origin), None
 
 
 def checked_unary(given: Instances, axes: str | None = None) -> Tensor:

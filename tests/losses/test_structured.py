@@ -252,6 +252,25 @@ def test_a_crf_without_an_allowed_structure_has_an_infinite_loss(structure):
     assert torch.isfinite(scores.grad).all()
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_a_crf_on_a_device_is_that_of_the_cpu():
+    """Loss, gradients, their derivatives, and marginals."""
+    unary, pairs = torch.randn(3, 4, 5, dtype=DOUBLE), torch.randn(3, 3, 5, 5, dtype=DOUBLE)
+    target, lengths = torch.randint(5, (3, 4)), torch.tensor([4, 2, 3])
+    loss, found = MarginCRFLoss(LinearChain()), list[list[Tensor]]()
+    for device in ("cpu", "cuda"):
+        points = [one.to(device).requires_grad_() for one in (unary, pairs)]
+        value = loss(points[0], target.to(device), lengths, points[1], check_target=False)
+        grads = torch.autograd.grad(value, points, create_graph=True)
+        second = torch.autograd.grad(sum(one.square().sum() for one in grads), points)
+        predicted = loss.predict(points[0], lengths, points[1])
+        values = [value, *grads, *second, predicted.marginals, predicted.additional]
+        assert {one.device.type for one in values} == {device}
+        found.append([one.cpu() for one in values])
+    torch.testing.assert_close(*found)
+
+
 def test_a_solver_stopped_early_gives_a_smaller_loss_without_a_warning():
     scores, target = 0.1 * torch.randn(6, 12, 12, dtype=DOUBLE), torch.arange(11).expand(6, -1)
     short = SparseMAPLoss(Arborescence(), max_iter=3, reduction="none")

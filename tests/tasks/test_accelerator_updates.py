@@ -32,7 +32,7 @@ from repro.training.seeding import seed_everything
 
 SOLVERS = {
     # copies to the host, and to the device: scores and solution, then two gradients
-    "structured_perceptron": (1, 1), "structured_svm": (1, 1), "crf": (0, 0), "margin_crf": (0, 0),
+    "structured_perceptron": (1, 1), "structured_svm": (1, 1), "crf": (2, 2), "margin_crf": (2, 2),
     "sparsemap": (1, 1), "margin_sparsemap": (1, 1),
     "alignment-matching": (2, 2), "structure-matching": (2, 2),
     "alignment-sequential": (6, 6),  # of two solutions; transitions have scores of their own

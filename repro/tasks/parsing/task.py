@@ -327,9 +327,8 @@ class ParsingTask:
 
     def losses(self, scores: Tensor, batch: TreeBatch) -> Tensor:
         """Compute the loss of each sentence."""
-        lengths = batch.host_lengths if self.criterion.lengths_on_host else batch.lengths
         # The reader of treebanks refuses all but trees.
-        losses: Tensor = self.criterion(scores, batch.heads, lengths, check_target=False)
+        losses: Tensor = self.criterion(scores, batch.heads, batch.host_lengths, check_target=False)
         return losses
 
     @property
