@@ -1,5 +1,6 @@
 """Validation of scores and targets, and the structures that a solver selects."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -194,8 +195,14 @@ def on_host(values: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def on_device(values: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Copy what a solver has found to the device of the scores."""
-    return values.to(device, dtype)
+    """Copy what a solver has found to the device of the scores.
+
+    The host need not wait for a copy from pinned memory to CUDA. PyTorch's allocator of such memory
+    lets nobody else write there before the stream of the copy has passed it.
+    """
+    if device.type != "cuda":
+        return values.to(device, dtype)
+    return values.to(dtype).pin_memory().to(device, non_blocking=True)
 
 
 GroupT = TypeVar("GroupT", Tensor, "Tensor | None")
@@ -207,6 +214,15 @@ def copied(values: GroupT, device: torch.device) -> GroupT:
         return values
     found: Tensor = _Copy.apply(values, device)
     return found
+
+
+def copied_together(device: torch.device, *values: Tensor) -> Sequence[Tensor]:
+    """Copy tensors of one device by one transfer; see :func:`copied`."""
+    if values[0].device == device:
+        return values
+    flat = copied(torch.cat([one.flatten() for one in values]), device)
+    pieces = zip(flat.split([one.numel() for one in values]), values, strict=True)
+    return [piece.view(one.shape).to(one.dtype) for piece, one in pieces]
 
 
 class _Copy(Function):

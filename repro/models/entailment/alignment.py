@@ -2,6 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from repro.mappings import ProbabilityMap
 from repro.models.layers import length_mask
 from repro.structures import ConvergenceWarning, LinearChain, Solution, Structure, sparsemap
+from repro.structures.problem import copied_together
 
 
 @dataclass
@@ -96,10 +98,16 @@ class TransitionScores(nn.Module):
 
         The latter are ``(B, tags)``, for rows with ``lengths`` real tags.
         """
-        word = torch.arange(tags, device=self.step.device)
-        distance = (word - word.unsqueeze(1)).clamp(-FARTHEST, FARTHEST)
-        last = (word == lengths.unsqueeze(1) - 1).long()
-        return self.step[distance + FARTHEST], self.start[word.clamp(max=1)], self.end[last]
+        return spread((self.step, self.start, self.end), tags, lengths)
+
+
+def spread(scores: Sequence[Tensor], tags: int, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Assign the scores of a :class:`TransitionScores` to tags; see its ``forward``."""
+    step, start, end = scores
+    word = torch.arange(tags, device=step.device)
+    distance = (word - word.unsqueeze(1)).clamp(-FARTHEST, FARTHEST)
+    last = (word == lengths.unsqueeze(1) - 1).long()
+    return step[distance + FARTHEST], start[word.clamp(max=1)], end[last]
 
 
 class SparsemapAligner(Aligner):
@@ -180,19 +188,28 @@ class SequentialAligner(SparsemapAligner):
         self.hypothesis_to_premise = TransitionScores()
 
     def forward(self, scores: Tensor, lengths: Tensor, host_lengths: Tensor) -> Alignment:
-        """Align a batch; the weights of each real word sum to one."""
-        forth = self._tag(self.premise_to_hypothesis, scores, lengths, host_lengths[:, 0])
-        back = self._tag(
-            self.hypothesis_to_premise, scores.transpose(1, 2), lengths.flip(1), host_lengths[:, 1]
-        )
-        return Alignment(forth.marginals, back.marginals, host_lengths, (forth, back))
+        """Align a batch; the weights of each real word sum to one.
 
-    def _tag(
-        self, transitions: TransitionScores, scores: Tensor, lengths: Tensor, host_words: Tensor
-    ) -> Solution:
+        All is computed on the CPU: an accelerator would wait for each transfer.
+        """
+        parameters = (
+            one
+            for transitions in (self.premise_to_hypothesis, self.hypothesis_to_premise)
+            for one in (transitions.step, transitions.start, transitions.end)
+        )
+        table, *given = copied_together(torch.device("cpu"), scores, *parameters)
+        solutions = (
+            self._tag(given[:3], table, host_lengths),
+            self._tag(given[3:], table.transpose(1, 2), host_lengths.flip(1)),
+        )
+        forth, back = copied_together(scores.device, *(one.marginals for one in solutions))
+        return Alignment(forth, back, host_lengths, solutions)
+
+    def _tag(self, transitions: Sequence[Tensor], scores: Tensor, lengths: Tensor) -> Solution:
         """Tag words ``(B, m)`` with words ``(B, n)`` given scores ``(B, m, n)``."""
         _, words, tags = scores.shape
-        steps, starts, ends = (one.to(scores.dtype) for one in transitions(tags, lengths[:, 1]))
+        found = spread(transitions, tags, lengths[:, 1])
+        steps, starts, ends = (one.to(scores.dtype) for one in found)
         unary = LinearChain.with_ends(scores, starts, ends, lengths[:, 0])
         allowed = length_mask(lengths[:, 1], tags).unsqueeze(1)
-        return self._solve(unary, steps.expand(max(words - 1, 0), -1, -1), host_words, allowed)
+        return self._solve(unary, steps.expand(max(words - 1, 0), -1, -1), lengths[:, 0], allowed)
