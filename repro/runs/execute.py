@@ -4,6 +4,7 @@ import logging
 import traceback
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 
 from repro.config.identity import flattened, settings
 from repro.config.schema.registry import declarations
@@ -45,12 +46,16 @@ def execute(run: Job, on_busy: Callable[[RunBusyError], None] | None = None) -> 
                 _log_history(run)
                 return run.outcome("skipped")
             from repro.runs.train import train_and_evaluate  # imports PyTorch
+            from repro.training.graphs import CaptureError
 
             try:
                 train_and_evaluate(run)
             except Exception as error:
                 run.folder.mark_failed(traceback.format_exc())
-                return run.outcome("failed", f"{type(error).__name__}: {error}")
+                outcome = run.outcome("failed", f"{type(error).__name__}: {error}")
+                # Where memory ran out during a capture, the failed capture is the cause.
+                spoiled = any(isinstance(one, CaptureError) for one in (error, error.__cause__))
+                return replace(outcome, spoiled=spoiled)
             _log_history(run)  # if the weights are those of another run, nothing was logged yet
             return run.outcome("done")
     except RunBusyError as error:

@@ -26,6 +26,7 @@ class Outcome:
     status: str
     folder: Path
     error: str = ""  # type and message of the exception, if failed; who works on the run, if busy
+    spoiled: bool = False  # whether its process must not execute another run
 
 
 @dataclass(frozen=True)

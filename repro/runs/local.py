@@ -20,12 +20,16 @@ def run_locally(batch: Batch) -> None:
     """Execute every run, in this process or in ``hardware.parallel_runs`` workers.
 
     A run that another process works on is postponed, then waited for. If a worker dies, only its
-    own run fails. With ``fail_fast``, no run is started after one has failed.
+    own run fails. With ``fail_fast``, no run is started after one has failed, nor in this process
+    after one that has spoiled it; a worker that a run has spoiled is replaced.
     """
     queue, workers = _Queue(batch), parallel_runs(batch)
     if workers == 1:
         while (task := queue.take(0)) is not None:
-            queue.settle(0, task, _perform(task))
+            outcome = _perform(task)
+            queue.settle(0, task, outcome)
+            if outcome.spoiled:
+                queue.clear()
         return
     prepare = partial(torch.set_num_threads, max(1, (os.cpu_count() or 1) // workers))
     running: dict[int, _Task] = {}
@@ -48,6 +52,8 @@ def run_locally(batch: Batch) -> None:
                 if isinstance(ended, Death):
                     reason = f"{ended}; the same command continues it from its last checkpoint"
                     ended = record_death(task.job, reason)
+                elif ended.spoiled:
+                    pool.retire(slot)
                 queue.settle(slot, task, ended)
 
 
@@ -117,8 +123,12 @@ class _Queue:
         if outcome.status == "failed" and task.job.folder.status != "failed":  # no room for a mark
             self._display.note("failed", outcome.run_id, outcome.error)
         if outcome.status == "failed" and task.job.config.fail_fast:
-            for groups in (self._fresh, self._postponed, self._slots):
-                groups.clear()
+            self.clear()
+
+    def clear(self) -> None:
+        """Start no further run."""
+        for groups in (self._fresh, self._postponed, self._slots):
+            groups.clear()
 
 
 def _perform(task: _Task) -> Outcome:

@@ -91,9 +91,8 @@ class WorkerPool(Generic[TaskT, ResultT]):
         if kind is None:  # all are idle
             for worker in self._workers.values():
                 worker.pipe.close()
-            for worker in self._workers.values():
-                worker.process.join(_EXIT_SECONDS)
-                worker.process.kill()
+            for slot in [*self._workers]:
+                self.retire(slot)
             return
         # Busy workers stop after a checkpoint, the others at once.
         workers = [worker for worker in self._workers.values() if worker.process.is_alive()]
@@ -116,6 +115,13 @@ class WorkerPool(Generic[TaskT, ResultT]):
         """List the slots without a task, including those without a process yet."""
         busy = {slot for slot, worker in self._workers.items() if worker.busy}
         return [slot for slot in range(self.size) if slot not in busy]
+
+    def retire(self, slot: int) -> None:
+        """End the process of an idle slot, so that its next task gets a new one."""
+        worker = self._workers.pop(slot)
+        worker.pipe.close()
+        worker.process.join(_EXIT_SECONDS)
+        worker.process.kill()
 
     def start(self, slot: int, task: TaskT) -> Death | None:
         """Give a task to an idle slot, after starting its process or replacing a dead one.

@@ -40,20 +40,33 @@ ResultsT = TypeVar("ResultsT")
 _log = logging.getLogger(__name__)
 
 
+class CaptureError(RuntimeError):
+    """Work cannot be captured; the allocator and the generators of the process may be unusable."""
+
+
 class Graph(Generic[ResultsT]):
-    """Captured work, and its results, which the next replay of any graph overwrites."""
+    """Captured work, and its results, which the next replay of any graph overwrites.
+
+    Raises:
+        CaptureError: the work cannot be captured.
+    """
 
     def __init__(self, work: Callable[[], ResultsT], stream: Any, pool: Any) -> None:
         self._graph = torch.cuda.CUDAGraph()
-        collecting = gc.isenabled()
+        collecting, cause = gc.isenabled(), None
         gc.disable()  # to destroy the graphs of an earlier task would end the capture
         try:
             with torch.cuda.graph(self._graph, pool=pool, stream=stream):
-                self._results = work()
-        except Exception as error:  # the allocator and the generators may still be capturing
-            raise RuntimeError(
-                f"training.graphs=auto: this cannot be captured; set training.graphs=off ({error})"
-            ) from error
+                try:
+                    self._results = work()
+                except Exception as error:
+                    cause = error  # to end the capture fails as well then, with an error of its own
+                    raise
+        except Exception as error:
+            cause = cause or error
+            raise CaptureError(
+                f"training.graphs=auto: this cannot be captured; set training.graphs=off ({cause})"
+            ) from cause
         finally:
             if collecting:
                 gc.enable()

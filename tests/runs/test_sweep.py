@@ -2,12 +2,12 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import forked
 import pytest
@@ -17,8 +17,9 @@ from stored_statistics import untimed
 from repro.cli import main
 from repro.results import Record, RunFolder, list_runs
 from repro.results.sweeps import read_sweeps
-from repro.runs import train
+from repro.runs import local, train
 from repro.runs.cleanup import remove, run_rows
+from repro.runs.environment import OutOfMemoryError
 from repro.runs.execute import execute
 from repro.runs.job import Job, Outcome
 from repro.runs.launch import (
@@ -33,6 +34,7 @@ from repro.runs.local import _Queue
 from repro.runs.locking import is_claimed
 from repro.runs.summary import print_failures
 from repro.training.checkpoint import load_checkpoint
+from repro.training.graphs import CaptureError
 
 SEEDS = (1, 2, 3)
 WIDE = {"COLUMNS": "300"}
@@ -124,6 +126,53 @@ def test_failures_are_listed_whole(tmp_path, capsys, monkeypatch):
 def test_fail_fast_starts_nothing_after_a_failure(tiny):
     outcomes = bring(jobs(tiny, "fail_fast=true"))
     assert [outcome.status for outcome in outcomes] == ["done", "failed"]
+
+
+class PoolHere:
+    """Performs tasks in this process, one after another."""
+
+    def __init__(self, perform: Callable[[Any], Any], _prepare: object, _size: int) -> None:
+        self.perform, self.ended, self.retired = perform, list[Any](), 0
+
+    __class_getitem__ = classmethod(lambda cls, _: cls)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.retired == 1
+
+    def idle_slots(self) -> list[int]:
+        return [0]
+
+    def start(self, slot: int, task: Any) -> None:
+        self.ended = [(slot, self.perform(task))]
+
+    def wait(self) -> list[Any]:
+        return self.ended
+
+    def retire(self, _slot: int) -> None:
+        self.retired += 1
+
+
+@pytest.mark.parametrize("error", [CaptureError, OutOfMemoryError])
+def test_a_failed_capture_ends_the_process_of_its_run(error, tiny, monkeypatch):
+    """A worker is replaced; this process, which is none, starts no other run."""
+    build = train.build_task
+
+    def failing(config: Any, device: Any) -> Any:
+        if config.seed == 2 and error is CaptureError:
+            raise CaptureError
+        if config.seed == 2:
+            raise OutOfMemoryError from CaptureError()
+        return build(config, device)
+
+    monkeypatch.setattr(train, "build_task", failing)
+    outcomes = bring(jobs(tiny))
+    assert [outcome.status for outcome in outcomes] == ["done", "failed"]
+    monkeypatch.setattr(local, "WorkerPool", PoolHere)
+    outcomes = bring(jobs(tiny, "hardware.parallel_runs=2"))
+    assert [outcome.status for outcome in outcomes] == ["done", "failed", "done"]
 
 
 def test_side_by_side_ends_as_in_turn(tiny, tmp_path):

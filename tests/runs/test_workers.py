@@ -66,6 +66,19 @@ def test_a_dead_worker_takes_its_own_task_only():
     assert [str(text)[0] for text in (first, second, third, fourth)] == ["a", "b", "c", "d"]
 
 
+def test_a_slot_that_is_retired_gets_a_new_process():
+    with WorkerPool[tuple[str, str], str](perform, nothing, 1) as pool:
+        found = []
+        for _ in range(3):
+            pool.start(0, ("say", "a"))
+            found.append(pool.wait())
+            if len(found) == 2:
+                process = pool._workers[0].process
+                pool.retire(0)
+                assert process.exitcode == 0
+        assert found[0] == found[1] != found[2]
+
+
 @pytest.mark.parametrize("code", [-9, -100, 1, 128, 137, 192, 255])
 def test_every_exit_code_is_described(code):
     assert str(Death(code))

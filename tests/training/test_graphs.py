@@ -7,8 +7,8 @@ memory of the captured batch.
 import copy
 import gc
 import warnings
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -150,6 +150,31 @@ def test_no_garbage_is_collected_during_a_capture(enabled, monkeypatch):
         assert gc.isenabled() == enabled
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def test_a_failed_capture_names_its_cause(monkeypatch):
+    """Ending the capture, which PyTorch does first, fails then as well."""
+
+    @contextmanager
+    def capture(*_: object, **__: object) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            raise RuntimeError("operation failed due to a previous error during capture")
+
+    def work() -> None:
+        try:
+            raise KeyError("inner")
+        except KeyError:
+            raise ValueError("the culprit")  # noqa: B904  # its context is no error of the capture
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", SimpleNamespace)
+    monkeypatch.setattr(torch.cuda, "graph", capture)
+    with pytest.raises(graphs.CaptureError, match="the culprit") as raised:
+        graphs.Graph(work, None, None)
+    assert isinstance(raised.value.__cause__, ValueError)
+    with pytest.raises(graphs.CaptureError, match="previous error"):
+        graphs.Graph(lambda: None, None, None)
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
