@@ -23,6 +23,13 @@ POOL_BATCHES = 50
 """Batches per pool of examples that are sorted by length together."""
 
 
+def sent(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """Copy a tensor of the CPU to ``device``; the host does not wait for the copy."""
+    if torch.device(device).type == "cuda":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
+
+
 class _Batch:
     """Base class of batches: dataclasses of tensors, with a row for each example.
 
@@ -40,12 +47,8 @@ class _Batch:
         """Copy the batch to ``device``, except what is read on the CPU."""
         tensors = dict(vars(self))
         for name in tensors.keys() - self.on_host:
-            one = tensors[name]
-            if one is None:
-                continue
-            if torch.device(device).type == "cuda":  # from pinned memory, the host need not wait
-                one = one.pin_memory()
-            tensors[name] = one.to(device, non_blocking=True)
+            if (one := tensors[name]) is not None:
+                tensors[name] = sent(one, device)
         return type(self)(**tensors)
 
 

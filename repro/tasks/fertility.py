@@ -13,7 +13,7 @@ from repro.config.errors import ConfigError
 from repro.config.schema.seq2seq import FertilityConfig
 from repro.data.alignment.links import StoredLinks, fertilities, largest_fertilities, write_links
 from repro.data.alignment.model import train_two_way
-from repro.data.batching import Seq2SeqBatch, collate, epoch_batches, ordered_batches
+from repro.data.batching import Seq2SeqBatch, collate, epoch_batches, ordered_batches, sent
 from repro.data.pair import Links
 from repro.data.preparation import PreparedCorpus
 from repro.data.stages import cached_stage
@@ -155,8 +155,9 @@ def train_tagger(
     """
     device = tagger.scores.weight.device
     pairs, links = corpus.data.splits["train"], corpus.links["train"]
-    weight = torch.ones(config.classes, device=device)
+    weight = torch.ones(config.classes)
     weight[0] = config.first_class_weight
+    weight = sent(weight, device)
     optimizer = torch.optim.Adam(tagger.parameters(), lr=config.learning_rate)
     best, best_weights = -1.0, tagger.state_dict()
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
@@ -164,8 +165,9 @@ def train_tagger(
         for epoch in range(config.epochs):
             tagger.train()
             for indices in epoch_batches(source_lengths(pairs), config.batch_size, seed, epoch):
-                batch = collate(pairs, indices).to(device)
+                batch = collate(pairs, indices)
                 targets = _classes(tagger, batch, [links[n] for n in indices], corpus.sink)
+                batch, targets = batch.to(device), sent(targets, device)
                 scores = tagger(batch.source, batch.source_lengths)
                 # On CUDA the loss of a batch of sequences is not deterministic; on a CPU it is, and
                 # the flat form would round differently.
@@ -192,11 +194,13 @@ def fertility_f1(
     The prediction for a word is its most probable class.
     """
     tagger.eval()
+    device = tagger.scores.weight.device
     pairs, links = corpus.data.splits[split], corpus.links[split]
     matches = positives = 0
     for indices in ordered_batches(source_lengths(pairs), config.batch_size):
-        batch = collate(pairs, indices).to(tagger.scores.weight.device)
+        batch = collate(pairs, indices)
         targets = _classes(tagger, batch, [links[n] for n in indices], corpus.sink)
+        batch, targets = batch.to(device), sent(targets, device)
         predicted = tagger(batch.source, batch.source_lengths).argmax(-1)[targets != _IGNORED]
         targets = targets[targets != _IGNORED]
         matches += int(((predicted == targets) & (targets > 0)).sum())
@@ -207,12 +211,14 @@ def fertility_f1(
 def _classes(
     tagger: FertilityTagger, batch: Seq2SeqBatch, links: Sequence[Links], sink: int
 ) -> Tensor:
-    """Return the target classes of a padded batch; the sink, which ends a source, has none."""
-    source = batch.source.cpu()
-    targets = torch.full(source.shape, _IGNORED)
+    """Return the target classes of a padded batch; the sink, which ends a source, has none.
+
+    The batch is on the CPU: to read its words from a device would make the host wait.
+    """
+    targets = torch.full(batch.source.shape, _IGNORED)
     last_class = tagger.scores.out_features - 1
-    for row, words, found in zip(targets, source, links, strict=True):
+    for row, words, found in zip(targets, batch.source, links, strict=True):
         length = int((words == sink).nonzero()[0])
         counts = torch.tensor(fertilities(found, length))
         row[:length] = (counts - tagger.least).clamp(0, last_class)
-    return targets.to(batch.source.device)
+    return targets

@@ -123,6 +123,19 @@ def test_a_tagger_is_trained_without_touching_the_random_state(root, text):
         torch.testing.assert_close(trained[1][name], tensor, rtol=0, atol=0)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_the_training_of_a_tagger_does_not_wait_for_the_device(root, text, monkeypatch):
+    corpus, chosen = aligned(root, text), settings(root)
+    tagger = new_tagger(chosen, len(text.source), 1).to("cuda")
+    monkeypatch.setattr("repro.tasks.fertility.fertility_f1", lambda *_: 0.0)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        train_tagger(tagger, chosen, corpus, 1)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
 def test_the_weights_of_the_best_epoch_are_kept(root, text, monkeypatch):
     corpus, chosen = aligned(root, text), settings(root, "epochs=3")
     seen = []
