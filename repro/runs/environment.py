@@ -64,11 +64,15 @@ def require_memory(config: RunConfig) -> None:
     Raises:
         OutOfMemoryError: names the settings.
     """
-    sizes = vars(config.model)
-    state = max(sizes.get("hidden_size", 0), sizes.get("lstm_size", 0))
-    needed = _GATE_BYTES * state**2
-    if needed > _physical_bytes():
+    if (needed := least_bytes(config)) > physical_bytes():
         raise _too_large(config, ("model",), f"{needed / 2**30:.1f} GiB")
+
+
+def least_bytes(config: RunConfig) -> int:
+    """Return a lower bound of the memory that the training of a model takes."""
+    sizes = vars(config.model)
+    state: int = max(sizes.get("hidden_size", 0), sizes.get("lstm_size", 0))
+    return _GATE_BYTES * state**2
 
 
 def _too_large(
@@ -81,11 +85,12 @@ def _too_large(
     largest = sorted(sizes, key=values.__getitem__, reverse=True)[:3]
     named = " or ".join(f"{key} (now {values[key]})" for key in largest) or "corpus"
     more = f" for {needed} more" if needed else ""
-    there = there or f"{_physical_bytes() / 2**30:.1f} GiB"
+    there = there or f"{physical_bytes() / 2**30:.1f} GiB"
     return OutOfMemoryError(f"no memory{more}; there are {there}; choose a smaller {named}")
 
 
-def _physical_bytes() -> int:
+def physical_bytes() -> int:
+    """Return the size of the memory of this machine."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

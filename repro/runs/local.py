@@ -1,6 +1,7 @@
 """The local launcher: runs in this process, or in parallel processes of this machine."""
 
 import os
+import sys
 from collections import deque
 from contextlib import nullcontext
 from functools import partial
@@ -9,10 +10,11 @@ from typing import NamedTuple
 import torch
 
 from repro.runs.device import choose_device
+from repro.runs.environment import least_bytes, physical_bytes
 from repro.runs.execute import execute, record_death
 from repro.runs.job import Job, Outcome
 from repro.runs.launch import Backend, Batch
-from repro.runs.mps import shared_card
+from repro.runs.mps import free_memory, shared_card
 from repro.runs.workers import Death, WorkerPool
 
 
@@ -61,18 +63,25 @@ BACKEND = Backend(run_locally)
 
 
 def parallel_runs(batch: Batch) -> int:
-    """Return how many runs to execute in parallel on this machine."""
-    number = batch.settings["parallel_runs"]
+    """Return how many runs to execute in parallel: by default, as cores and memory allow."""
+    number, jobs = batch.settings["parallel_runs"], batch.jobs
     if number is None:
-        number = batch.jobs[0].config.hardware.parallel_runs
-    cores = os.cpu_count() or 1
-    if number == 0 and choose_device(batch.jobs[0].config.hardware).type == "cuda":
-        cores = min(cores, _MOST_ON_CARD)
-    return min(number or cores, len(batch.jobs))
+        number = jobs[0].config.hardware.parallel_runs
+    if number == 0 and len(jobs) > 1:
+        number, memory = os.cpu_count() or 1, physical_bytes()
+        device = choose_device(jobs[0].config.hardware).type
+        if device == "cuda":
+            number, memory = min(number, _MOST_ON_CARD), free_memory() or sys.maxsize
+        needed = _PROCESS_BYTES[device] + max(least_bytes(job.config) for job in jobs)
+        number = max(1, min(number, memory // needed))
+    return min(number or 1, len(jobs))
 
 
 _MOST_ON_CARD = 12
-"""Small models that keep an H100 busy; each takes half a gigabyte and more of its memory."""
+"""Small models that keep an H100 busy."""
+_PROCESS_BYTES = {"cpu": 2**29, "cuda": 2**30}
+"""Memory of a run beside its model: libraries and data; the context of CUDA, half of this, and the
+values of a small model."""
 
 
 class _Task(NamedTuple):

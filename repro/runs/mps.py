@@ -19,6 +19,23 @@ _PROBE_SECONDS = 120.0
 _PROBE = "import torch; torch.zeros(1, device='cuda')"
 """Starts the server, which the daemon does not do before the first process asks for it."""
 
+_FREE = "import torch; print(torch.cuda.mem_get_info()[0])"
+
+
+def free_memory() -> int | None:
+    """Return the free memory of the card in bytes, or None if it does not say.
+
+    Another process asks: in this one, CUDA would take half a gigabyte until the last run has ended.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _FREE], capture_output=True, text=True, timeout=_PROBE_SECONDS,
+            start_new_session=True,
+        )  # fmt: skip
+        return int(done.stdout)
+    except (OSError, subprocess.TimeoutExpired, ValueError):
+        return None
+
 
 @contextmanager
 def shared_card() -> Iterator[None]:

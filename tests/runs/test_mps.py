@@ -122,10 +122,45 @@ def test_a_daemon_of_the_machine_is_left_alone(control, monkeypatch):
 def test_several_runs_on_a_card_share_it(device, wanted, calls, control, monkeypatch):
     monkeypatch.setattr(local, "choose_device", lambda _config: torch.device(device))
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(mps, "_FREE", "print(2**34)")
     hardware = SimpleNamespace(parallel_runs=wanted)
-    jobs: list[Any] = [SimpleNamespace(config=SimpleNamespace(hardware=hardware))] * 2
+    config = SimpleNamespace(hardware=hardware, model=SimpleNamespace(hidden_size=8))
+    jobs: list[Any] = [SimpleNamespace(config=config)] * 2
     batch = SimpleNamespace(
         jobs=jobs, settings={"parallel_runs": None}, by_training=list, display=None
     )
     local.run_locally(batch)  # type: ignore[arg-type]
     assert len(control.read_text().splitlines() if control.exists() else []) == calls
+
+
+@pytest.mark.parametrize(
+    ("answer", "size", "expected"),
+    [
+        ("print(80 * 2**30)", 500, 12),
+        ("print(5 * 2**30)", 500, 4),  # the models take a little as well
+        ("print(80 * 2**30)", 2**14, 6),  # 12 GiB each
+        ("print(1000)", 500, 1),
+        ("raise SystemExit('no card')", 500, 12),
+    ],
+)
+def test_as_many_runs_share_a_card_as_its_memory_holds(answer, size, expected, monkeypatch):
+    monkeypatch.setattr(mps, "_FREE", answer)
+    monkeypatch.setattr(local, "choose_device", lambda _config: torch.device("cuda"))
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    model = SimpleNamespace(hidden_size=size)
+    config = SimpleNamespace(hardware=SimpleNamespace(parallel_runs=0), model=model)
+    jobs = [SimpleNamespace(config=config)] * 20
+    batch: Any = SimpleNamespace(jobs=jobs, settings={"parallel_runs": None})
+    assert local.parallel_runs(batch) == expected
+    batch.settings["parallel_runs"] = 16
+    assert local.parallel_runs(batch) == 16
+
+
+@pytest.mark.parametrize(("gibibytes", "expected"), [(64, 8), (3, 5)])
+def test_as_many_runs_share_a_processor_as_memory_holds(gibibytes, expected, monkeypatch):
+    monkeypatch.setattr(local, "physical_bytes", lambda: gibibytes * 2**30)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    model, hardware = SimpleNamespace(lstm_size=100), SimpleNamespace(device="cpu", parallel_runs=0)
+    jobs = [SimpleNamespace(config=SimpleNamespace(hardware=hardware, model=model))] * 20
+    batch: Any = SimpleNamespace(jobs=jobs, settings={"parallel_runs": None})
+    assert local.parallel_runs(batch) == expected
