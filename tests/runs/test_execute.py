@@ -20,6 +20,7 @@ from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.inflection import InflectedForms
 from repro.mappings.kernels import dispatch
 from repro.results import RunFolder, read_record, record_path
+from repro.results.record import REPLACED
 from repro.runs.execute import execute, record_death
 from repro.runs.job import Job, locate
 from repro.runs.locking import is_claimed, run_lock
@@ -175,6 +176,14 @@ def test_a_run_with_broken_kernels_has_the_numbers_of_pytorch(tiny, tmp_path, mo
     rejected = [code for code in kernels.values() if "PyTorch (" in code]
     assert kernels["REPRO_KERNELS"] == "auto"
     assert len(rejected) == len(warned) == len(dispatch.replaced()) > 1
+
+
+def test_a_run_without_a_compiler_says_so_and_has_no_speed(tiny, monkeypatch):
+    monkeypatch.setattr(dispatch, "computed_by", {})
+    monkeypatch.setitem(dispatch._INSTALLED, "cpu", False)
+    record = executed(compose_run([*tiny, "training.max_epochs=1"])).read_record()
+    assert record.device.endswith(f"{REPLACED} every kernel on cpu")
+    assert "train/tokens_per_second" not in record.metrics
 
 
 def test_a_failing_run_keeps_its_traceback_and_can_be_repeated(tiny, monkeypatch):

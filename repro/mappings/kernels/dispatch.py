@@ -41,7 +41,7 @@ _INSTALLED = {
 }
 """Whether the compiler for a device type is usable; it is imported only when needed."""
 AVAILABLE = _INSTALLED["cpu"]
-"""Whether CPU kernels are available; otherwise PyTorch code is used without a warning."""
+"""Whether CPU kernels are available; otherwise PyTorch code is used, noted in ``computed_by``."""
 _PRECISIONS = (torch.float32, torch.float64)
 _TYPES = (Tensor, torch.nn.Parameter, FakeTensor)
 _library = torch.library.Library("repro", "DEF")
@@ -63,6 +63,8 @@ def has_kernel(tensor: Tensor) -> bool:
     if not _INSTALLED.get(device, False):
         if MODE == "require" and device in _INSTALLED:
             raise RuntimeError(f"REPRO_KERNELS=require: the compiler for {device} is missing")
+        if MODE == "auto" and device in _INSTALLED and not torch.compiler.is_compiling():
+            computed_by[f"every kernel on {device}"] = "PyTorch (the compiler is missing)"
         return False
     if tensor.dtype not in _PRECISIONS:
         return False

@@ -8,7 +8,7 @@ import torch
 from child import run_python
 
 from repro.losses import EntmaxLoss
-from repro.mappings import MAPPINGS, budget, csoftmax, csparsemax
+from repro.mappings import MAPPINGS, budget, csoftmax, csparsemax, entmax
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import CudaLauncher
 
@@ -89,6 +89,15 @@ def test_a_warning_names_operator_and_reason(monkeypatch):
     assert list(dispatch.replaced()) == ["entmax_forward float32 cpu"]
     assert "no C compiler" in code
     assert dispatch.computed_by["entmax_backward float32 cpu"] == "kernel"
+
+
+@pytest.mark.parametrize(("mode", "noted"), [("auto", True), ("torch", False)])
+def test_a_missing_compiler_is_noted_without_a_warning(mode, noted, monkeypatch):
+    """With ``REPRO_KERNELS=torch`` none was asked for."""
+    monkeypatch.setattr(dispatch, "MODE", mode)
+    monkeypatch.setitem(dispatch._INSTALLED, "cpu", False)
+    entmax(torch.zeros(2, 3), alpha=1.5)
+    assert [*dispatch.replaced()] == ["every kernel on cpu"] * noted
 
 
 def test_a_module_that_cannot_be_imported(monkeypatch):
