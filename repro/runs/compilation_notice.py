@@ -2,9 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
 from numba.core import event
+
+from repro.runs.environment import may_have_gpu
 
 _PATIENCE = 3.0
 """Seconds of compilation before a notice is printed; cached kernels take much less."""
@@ -32,8 +35,13 @@ class _Listener(event.Listener):
         if self._depth == 0:
             self._spent += time.monotonic() - self._started
 
+    def on_kernel(self, *, times: Any, cache_hit: bool, **_: Any) -> None:
+        """Add the time of a compilation by Triton, of which it tells at the end."""
+        self._spent += 0.0 if cache_hit else times.total / 1e6
+        self._speak_if_late()
+
     def _speak_if_late(self) -> None:
-        late = self._spent + time.monotonic() - self._started > _PATIENCE
+        late = self._spent + (time.monotonic() - self._started) * (self._depth > 0) > _PATIENCE
         if late and not self._said:
             self._said = True
             self._say(NOTICE)
@@ -41,9 +49,16 @@ class _Listener(event.Listener):
 
 @contextmanager
 def announced_compilation(say: Callable[[str], None]) -> Iterator[None]:
-    """Call ``say`` once if compilations by numba in the block take more than three seconds in all.
+    """Call ``say`` once if compilations in the block take more than three seconds in all.
 
-    For commands only: the library itself prints nothing.
+    For commands only: the library itself prints nothing. Triton is heard from version 3.4.
     """
-    with event.install_listener("numba:compile", _Listener(say)):
+    listener = _Listener(say)
+    with event.install_listener("numba:compile", listener), ExitStack() as stack:
+        if may_have_gpu():
+            with suppress(ImportError):
+                from triton import knobs
+
+                stack.callback(setattr, knobs.compilation, "listener", knobs.compilation.listener)
+                knobs.compilation.listener = listener.on_kernel
         yield

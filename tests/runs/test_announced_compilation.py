@@ -1,6 +1,7 @@
 import pytest
 from numba.core import event
 
+from repro.runs import compilation_notice
 from repro.runs import display as compilation
 from repro.runs.compilation_notice import NOTICE, announced_compilation
 
@@ -55,3 +56,23 @@ def test_many_short_compilations_add_up_and_nothing_is_said_outside(clock):
     said.clear()
     compile_for(20.0, clock)
     assert said == []
+
+
+def test_compilations_by_triton_add_up(monkeypatch):
+    knobs = pytest.importorskip("triton.knobs")
+    monkeypatch.setattr(compilation_notice, "may_have_gpu", lambda: True)
+    said: list[str] = []
+
+    def compiled(seconds: int, cache_hit: bool = False) -> None:
+        times = knobs.CompileTimes(0, [("ttir", seconds * 10**6)], 0)
+        knobs.compilation.listener(
+            src=None, metadata={}, metadata_group={}, times=times, cache_hit=cache_hit
+        )
+
+    with announced_compilation(said.append):
+        compiled(60, cache_hit=True)
+        compiled(2)
+        assert said == []
+        compiled(2)
+    assert said == [NOTICE]
+    assert knobs.compilation.listener is None
