@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import torch
 
-from benchmarks.machine import describe_machine
+from benchmarks.machine import bytes_per_second, describe_machine
 from benchmarks.rows import Row, Shape, all_rows, target_for
-from benchmarks.timing import clock_for, paired, submission_seconds
+from benchmarks.timing import bandwidth, clock_for, paired, submission_seconds
 from repro.atomic import atomic_path, atomic_write_text
 from repro.mappings.kernels import dispatch
 
@@ -35,15 +35,18 @@ UNMEASURED = 3
 _FLUSHES = 20
 """Flushes before a forward pass on a CUDA device: some 2 ms, in which the host submits it."""
 _HEADER = """\
-| row | shape | threads | median ms | ratio | target | met |
-|:---|:---|---:|---:|---:|---:|---:|"""
+| row | shape | threads | median ms | ratio | target | met |{}
+|:---|:---|---:|---:|---:|---:|---:|{}"""
+_ON_CUDA = " forward, GB/s | of the limit | host, times the baseline |", "---:|---:|---:|"
+"""Further columns on CUDA devices."""
 
 
 class Line(NamedTuple):
     """Line of the table: medians of milliseconds, and of the ratios of single rounds.
 
     Only on CUDA devices: ``forward`` is the best of five forward passes without the host's time,
-    ``host`` the time in which the host submits one, ``host_baseline`` that of the baseline.
+    ``host`` the time in which the host submits one, ``host_baseline`` that of the baseline,
+    and ``peak`` the bytes per second of the device's memory.
     """
 
     row: str
@@ -57,12 +60,17 @@ class Line(NamedTuple):
     forward: float | None = None
     host: float | None = None
     host_baseline: float | None = None
+    peak: float | None = None
 
     def __str__(self) -> str:
         met = "" if self.target is None else "yes" if self.ratio <= self.target else "no"
         limit = "" if self.target is None else f"≤ {self.target:g}"
         cells = self.row, self.shape, self.threads, f"{self.milliseconds:.3g}", f"{self.ratio:.2f}"
-        return f"| {' | '.join(map(str, (*cells, limit, met)))} |"
+        more: tuple[str, ...] = ()
+        if self.forward and self.host and self.host_baseline:
+            moved = bandwidth(self.row, self.shape, self.forward / 1000, self.peak)
+            more = (*moved, f"{self.host / self.host_baseline:.1f}")
+        return f"| {' | '.join(map(str, (*cells, limit, met, *more)))} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,7 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{failed}\n\nA test fails: nothing is timed.")
         return 1
     before, lines, unmeasured = torch.get_num_threads(), list[Line](), list[str]()
-    print(_HEADER)
+    header = _HEADER.format(*(_ON_CUDA if options.device == "cuda" else ("", "")))
+    print(header)
     try:
         for line in _timings(rows, options, device, unmeasured):
             lines.append(line)
@@ -83,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         torch.set_num_threads(before)
         output = options.output or (None if options.only else _RESULTS)
         if output and lines:
-            _write(output / machine.folder, machine.text, lines)
+            _write(output / machine.folder, machine.text, header, lines)
     for text in unmeasured:
         print(text, file=sys.stderr)
     return UNMEASURED if unmeasured else 0
@@ -93,7 +102,9 @@ def _timings(
     rows: Sequence[Row], options: argparse.Namespace, device: torch.device, unmeasured: list[str]
 ) -> Iterator[Line]:
     """Time every row at every shape; add those that fail to ``unmeasured``."""
-    clock, forward_clock = clock_for(device), clock_for(device, _FLUSHES)
+    clock, forward_clock, peak = clock_for(device), clock_for(device, _FLUSHES), None
+    if options.device == "cuda":
+        peak = bytes_per_second(torch.cuda.get_device_properties(device))
     counts = options.threads if options.device == "cpu" else [torch.get_num_threads()]
     for threads, row in itertools.product(counts, rows):
         # The slow ones are compared with the most threads only.
@@ -101,7 +112,7 @@ def _timings(
             continue
         torch.set_num_threads(threads)
         for shape in options.shapes or row.shapes_on(options.device):
-            passes, alone = row.passes(shape, device), tuple[float, ...]()
+            passes, alone = row.passes(shape, device), tuple[float | None, ...]()
             try:
                 timing = paired(*passes, clock, options.seconds)
             except RuntimeError as error:  # a kernel that fails, or out of memory
@@ -110,7 +121,7 @@ def _timings(
             if options.device == "cuda":
                 kernels = min(forward_clock(passes[0].forward) for _ in range(5))
                 host = (submission_seconds(one.forward, device) for one in passes)
-                alone = tuple(1000 * one for one in (kernels, *host))
+                alone = (*(1000 * one for one in (kernels, *host)), peak)
             middle = 1000 * median(timing.measured), 1000 * median(timing.baseline)
             target = target_for(options.device, threads, row.name, shape)
             place = row.name, str(shape), threads
@@ -131,9 +142,9 @@ def failure(kinds: Iterable[str]) -> str | None:
     return "\n".join((done.stdout + done.stderr).splitlines()[-30:])
 
 
-def _write(folder: Path, text: str, lines: Sequence[Line]) -> None:
+def _write(folder: Path, text: str, header: str, lines: Sequence[Line]) -> None:
     """Write the table in Markdown, every number in CSV, and the plot of the ratios."""
-    table = "\n".join([_HEADER, *map(str, lines)])
+    table = "\n".join([header, *map(str, lines)])
     page = f"# Benchmark\n\n{text}\n\n{table}\n\n![Ratios](ratios.png)\n"
     atomic_write_text(folder / "table.md", page)
     with atomic_path(folder / "measurements.csv") as path, path.open("w", newline="") as stream:

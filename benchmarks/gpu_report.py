@@ -13,7 +13,8 @@ from xml.etree import ElementTree
 
 import torch
 
-from benchmarks.machine import describe_machine
+from benchmarks.machine import bytes_per_second, describe_machine
+from benchmarks.timing import bandwidth
 from repro.atomic import atomic_path, atomic_write_text
 from repro.config.planning import PlannedRun
 from repro.results import Archive
@@ -88,13 +89,8 @@ class Report:
         yield "|:---|:---|---:|---:|---:|---:|---:|---:|"
         for path in sorted(self.folder.glob("benchmark/*/measurements.csv"))[-1:]:
             for one in csv.DictReader(path.read_text("utf-8").splitlines()):
-                rows, size = map(int, one["shape"].split("x"))
                 seconds = float(one["forward"]) / 1000
-                speed = 2 * 4 * rows * size / seconds
-                share = f"{100 * speed / peak:.0f} %" if peak else ""
-                moved = f"{speed / 1e9:,.0f} | {share}"
-                if one["row"].endswith("_loss"):  # does not write the array
-                    moved = "|"
+                moved = " | ".join(bandwidth(one["row"], one["shape"], seconds, peak))
                 host = f"{1000 * float(one['host']):.1f} ({1000 * float(one['host_baseline']):.1f})"
                 both = f"{host} | {float(one['milliseconds']):.3g} | {float(one['ratio']):.2f}"
                 yield f"| {one['row']} | {one['shape']} | {1e6 * seconds:.1f} | {moved} | {both} |"
@@ -178,15 +174,6 @@ def with_graphs(settings: Sequence[str]) -> Sequence[str]:
     """Return the settings of runs on the card: by graphs, unless they say otherwise."""
     named = any(one.startswith("training.graphs=") for one in settings)
     return settings if named else (*settings, "training.graphs=auto")
-
-
-def bytes_per_second(properties: Any) -> float | None:
-    """Return the bandwidth of a device's memory, which transfers twice in each of its clocks.
-
-    It is None if the properties do not have the clock, as in PyTorch 2.8.
-    """
-    kilohertz = getattr(properties, "memory_clock_rate", 0)
-    return 2 * 1000 * kilohertz * properties.memory_bus_width / 8 if kilohertz else None
 
 
 def scale_of(run: PlannedRun) -> str:

@@ -5,7 +5,7 @@ import platform
 import re
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -42,3 +42,12 @@ def describe_machine(device: torch.device) -> Machine:
     if load > _BUSY_LOAD * processors:
         text += f". Load average {load:.1f}: times are too long and ratios noisy"
     return Machine(f"{day}-{slug}", text)
+
+
+def bytes_per_second(properties: Any) -> float | None:
+    """Return the bandwidth of a device's memory, which transfers twice in each of its clocks.
+
+    It is None if the properties do not have the clock, as in PyTorch 2.8.
+    """
+    kilohertz = getattr(properties, "memory_clock_rate", 0)
+    return 2 * 1000 * kilohertz * properties.memory_bus_width / 8 if kilohertz else None

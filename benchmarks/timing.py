@@ -73,6 +73,18 @@ def submission_seconds(work: Work, device: torch.device, calls: int = 20) -> flo
     return min(found)
 
 
+def bandwidth(row: str, shape: str, seconds: float, peak: float | None) -> tuple[str, str]:
+    """Return GB/s of a forward pass as one read and one write in float32, and the share of a peak.
+
+    Both are blank for losses, which do not write an array, and the share without a peak.
+    """
+    rows, size = map(int, shape.split("x"))
+    rate = 2 * 4 * rows * size / seconds
+    if row.endswith("_loss"):
+        return "", ""
+    return f"{rate / 1e9:,.0f}", f"{100 * rate / peak:.0f} %" if peak else ""
+
+
 def _cuda_clock(device: torch.device, flushes: int) -> Clock:
     flush = torch.empty(_FLUSH_BYTES, dtype=torch.int8, device=device)
 

@@ -10,8 +10,9 @@ again and again. The first row is what the others are compared with.
 With ``--speed-gain`` two models of each row are timed in turn, one trained to the beginning of its
 second epoch and one to that of its last: kernels become faster as models grow more certain.
 
-``--device cuda`` compares, without ``--row``, updates of single operators with those by graphs;
-``--processes 1 8 12`` adds updates per second of so many trainings side by side, of the last row.
+``--device cuda`` compares, without ``--row``, updates of single operators, those of JoeyNMT where
+it is installed and has the model, and those by graphs. ``--processes``, then by default 1, 8 and
+12, adds updates per second of so many trainings side by side, of the last row.
 
 With ``--record ARTEFACT --column COLUMN`` each row is written ``"LABEL: settings"``, with the label
 of a row of the artefact, and the speeds of every repetition become those by which claims are judged
@@ -27,6 +28,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -236,7 +238,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.row is None:
         if parsed.device != "cuda":
             parser.error("--row is required unless --device cuda is given")
-        parsed.row = [*EAGER_AND_GRAPH]
+        parsed.row = [EAGER_AND_GRAPH[0], *_peers(parsed.settings), EAGER_AND_GRAPH[1]]
+        parsed.processes = parsed.processes or [1, 8, 12]
     labels = [row.rpartition(": ")[0] or row for row in parsed.row]
     settings = [row.rpartition(": ")[2] for row in parsed.row]
     if parsed.speed_gain and any(row.startswith(JOEYNMT) for row in settings):
@@ -287,6 +290,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         path = speeds_path(Path(configs[0].results_dir), configs[0].scale.name, parsed.record)
         write_speeds(path, text, parsed.column, dict(zip(labels, rates, strict=True)))
     return 0
+
+
+def _peers(given: Sequence[str]) -> list[str]:
+    """Return the row of JoeyNMT if it is installed and has the model of these settings."""
+    try:
+        has_model = compose_run(given).model.name == "seq2seq"
+    except UserError:  # to be explained with the rows
+        return []
+    return [JOEYNMT] if has_model and find_spec(JOEYNMT) else []
 
 
 def _words(row: str) -> list[str]:

@@ -163,8 +163,12 @@ def test_a_card_is_measured_at_further_shapes_and_the_time_of_the_host_too(monke
     assert Shape(2560, 32_000) in rows["entmax_loss"].shapes_on("cuda")
     assert all(row.shapes_on("cpu") == row.shapes for row in rows.values())
     monkeypatch.setattr(torch.cuda, "synchronize", lambda _device: None)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: None)
+    monkeypatch.setattr(command, "bytes_per_second", lambda _properties: 1e9)
     monkeypatch.setattr(command, "clock_for", lambda *_given: cpu_seconds)
     options = SimpleNamespace(device="cuda", shapes=[Shape(4, 4)], seconds=0.0)
     given = [rows["sparsemax"]], options, torch.device("cpu"), list[str]()
     (line,) = command._timings(*given)
     assert min(line.forward, line.host, line.host_baseline) > 0
+    known = {"shape": "1000x1000", "forward": 16.0, "host": 3.0, "host_baseline": 2.0}
+    assert str(line._replace(**known)).split("|")[-4:] == [" 0 ", " 50 % ", " 1.5 ", ""]

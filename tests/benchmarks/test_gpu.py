@@ -14,6 +14,7 @@ import torch
 from benchmarks import gpu, gpu_report
 from benchmarks.gpu import Step, plan, run_command, work
 from benchmarks.gpu_report import Report
+from benchmarks.machine import bytes_per_second
 from benchmarks.training import Runner
 from repro.cli import main
 from repro.config.compose import compose_run
@@ -183,7 +184,7 @@ MEASURED = "row,shape,milliseconds,ratio,forward,host,host_baseline"
 
 
 def test_bandwidth_is_that_of_the_data_sheet(card_of_fakes):
-    assert gpu_report.bytes_per_second(card_of_fakes) == pytest.approx(3.35e12, rel=1e-3)
+    assert bytes_per_second(card_of_fakes) == pytest.approx(3.35e12, rel=1e-3)
 
 
 def test_a_card_of_unknown_bandwidth_has_a_page(card_of_fakes, tmp_path):

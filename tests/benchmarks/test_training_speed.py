@@ -111,16 +111,23 @@ def test_updates_that_capture_a_graph_count_for_no_speed(tmp_path):
     assert runner.speed()["updates_per_second"] == 0.5
 
 
-def test_a_card_compares_graphs_with_single_operators(monkeypatch):
-    built = list[list[str]]()
+@pytest.mark.parametrize(("model", "rows"), [("seq2seq", 3), ("pairs", 2)])
+def test_a_card_compares_graphs_with_single_operators_and_joeynmt(model, rows, monkeypatch):
+    built = list[str]()
 
-    def refuse(overrides: list[str]) -> None:
-        built.append(overrides)
+    def compose(overrides: list[str]) -> Any:
+        built.append(overrides[-1])
+        return SimpleNamespace(model=SimpleNamespace(name=model))
+
+    def refuse(*_: Any, **__: Any) -> None:
         raise UserError("no card here")
 
-    monkeypatch.setattr(training, "compose_run", refuse)
+    monkeypatch.setattr(training, "compose_run", compose)
+    monkeypatch.setattr(training, "find_spec", lambda name: name)
+    monkeypatch.setattr(training, "Runner", refuse)
     assert training.main(["task=morphology", "--device", "cuda"]) == 2
-    assert built == [["task=morphology", "hardware=cuda", training.EAGER_AND_GRAPH[0]]]
+    eager, graphs = training.EAGER_AND_GRAPH
+    assert built[-rows:] == [*[eager] * (rows - 1), graphs]  # the peer's graphs are off
 
 
 def test_joeynmt_is_trained_at_the_sizes_of_its_row(tmp_path, monkeypatch, capsys):
