@@ -56,14 +56,14 @@ def gradients(rows: int, count: int, dtype: torch.dtype) -> list[list[Tensor | N
 
 def launched(name: str, *arguments: object) -> Sequence[Tensor]:
     """Return the results of a kernel in double precision; arguments and results are on the CPU."""
-    from repro.models.seq2seq import step_kernels
+    from repro.mappings.kernels.cuda import steps
 
     def moved(one: object) -> object:
         if isinstance(one, list):
             return [*map(moved, one)]
         return one.to("cpu" if INTERPRETED else "cuda") if isinstance(one, Tensor) else one
 
-    found = getattr(step_kernels, name)(*map(moved, arguments))
+    found = getattr(steps, name)(*map(moved, arguments))
     return [one.cpu().double() for one in ((found,) if isinstance(found, Tensor) else found)]
 
 
@@ -152,17 +152,17 @@ def test_kernels_compile_without_a_stack(dtype, monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "mappings/kernels")
     from registers import compiled_only
 
-    from repro.models.seq2seq import step_kernels
+    from repro.mappings.kernels.cuda import steps
 
     sums, mask, cell = numbers(7, UNITS, dtype), mask_of(7, dtype), numbers(7, UNITS, dtype)
     gates = numbers(7, 4 * UNITS, dtype)
     with compiled_only() as found:
-        step_kernels.dropped_tanh(sums, mask)
-        step_kernels.lstm_cell(gates, cell, mask)
+        steps.dropped_tanh(sums, mask)
+        steps.lstm_cell(gates, cell, mask)
         for count in (2, 3):
             for grads in gradients(7, count, dtype):
-                step_kernels.dropped_tanh_backward(sums, mask, grads[:2])
-                step_kernels.lstm_cell_backward(gates, cell, cell, mask, grads, cell)
+                steps.dropped_tanh_backward(sums, mask, grads[:2])
+                steps.lstm_cell_backward(gates, cell, cell, mask, grads, cell)
     assert {one.name for one in found} == {
         "tanh_kernel", "tanh_backward_kernel", "cell_kernel", "cell_backward_kernel",
     }  # fmt: skip

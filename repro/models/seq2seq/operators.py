@@ -1,7 +1,6 @@
-"""Operators of a decoder's step on accelerators: kernels in ``step_kernels.py``, or PyTorch."""
+"""Operators of a decoder's step on accelerators: kernels in ``cuda/steps.py``, or PyTorch."""
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import torch
@@ -15,15 +14,12 @@ def define(schema: str, in_torch: Callable[..., Any], empty_results: Callable[..
     """Register an operator with torch, so that it is one operator also of tensors without values.
 
     Args:
-        schema: its name, arguments and results. ``step_kernels`` has a function of its name.
+        schema: its name, arguments and results. ``cuda/steps.py`` has a function of its name.
         in_torch: the operator where there is no kernel, or where it fails.
         empty_results: the function that allocates its results.
     """
     name = schema[: schema.index("(")]
     launcher, references[name] = CudaLauncher("steps", name), in_torch
-    launcher.kernel = lambda *given: getattr(
-        import_module("repro.models.seq2seq.step_kernels"), name
-    )(*given)
 
     def launch(*given: Any) -> Any:
         return (launcher if has_kernel(given[0]) else in_torch)(*given)

@@ -1,4 +1,4 @@
-"""Kernels for CUDA of the operators in ``lstm_cell.py`` and ``outputs.py``.
+"""Kernels of a decoder's step: its LSTM cell and its output, operators of ``models/seq2seq``.
 
 Gradients of several uses are added. They may be parts of the columns of other matrices, so how far
 apart their rows are is an argument.
