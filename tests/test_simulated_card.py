@@ -49,7 +49,7 @@ def test_a_simulated_card_refuses_what_a_card_does():
 
 GRAPHS = (
     "morphology-sparsemax-entmax-1.5-loss", "nmt-csparsemax-guided", "snli-fusedmax",
-    "summarization-mlp", "nli_alignment-fusedmax", "nli_alignment-alignment-matching",
+    "summarization-mlp", "nli_alignment-alignment-matching",
 )  # fmt: skip
 UPDATES = (
     "morphology-entmax-1.25-", "nmt-csoftmax-aligned", "summarization-coverage",

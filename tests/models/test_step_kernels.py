@@ -97,7 +97,7 @@ def cell_formula(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
     return o.sigmoid() * after.tanh(), after
 
 
-@pytest.mark.parametrize("rows", [1, 7, 64])
+@pytest.mark.parametrize("rows", [1, 64])
 @pytest.mark.parametrize("dropped", [False, True])
 @each_kernel
 def test_outputs(dtype, rows, dropped):
@@ -110,7 +110,7 @@ def test_outputs(dtype, rows, dropped):
         check(found, differentiated(lambda x: [x.tanh() * factors] * 2, [sums], grads), dtype)
 
 
-@pytest.mark.parametrize("rows", [1, 7, 64])
+@pytest.mark.parametrize("rows", [1, 64])
 @pytest.mark.parametrize("uses", [1, 2, 3])
 @pytest.mark.parametrize("dropped", [False, True])
 @each_kernel
