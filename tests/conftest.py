@@ -30,7 +30,7 @@ _FIRST = (
     "cli", "runs",
     "structures/test_open_structures.py",
     "experiments",
-    "mappings/kernels/test_fuzz.py", "tasks/test_accelerator_updates.py",
+    "mappings/kernels/test_fuzz.py", "test_simulated_card.py", "tasks/test_accelerator_updates.py",
     "test_wheel.py", "test_add_a_structure.py", "test_add_a_mapping.py", "test_tutorials.py",
     "test_add_a_model.py", "test_site.py", "test_add_a_paper.py", "test_add_a_task.py",
 )  # fmt: skip
